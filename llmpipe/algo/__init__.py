@@ -1,0 +1,1 @@
+"""Pure functions: normal forms, packing, pass@k, mazes, chat masks."""

@@ -1,0 +1,1 @@
+"""What every room stands on: records, artifacts on disk, the journal, workers, plugins, errors."""

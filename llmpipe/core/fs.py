@@ -1,0 +1,86 @@
+"""Files and folders: digests, atomic writes, a lock on an output."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from llmpipe.core.errors import UserError
+
+_CHUNK = 1 << 20
+# Above this a file's digest is taken from its size, its beginning and its end: hashing a 70B
+# model's weights would take minutes at every start, and weights are told apart by far less.
+_SAMPLED = 256 << 20
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a whole file, in hex."""
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def digest(path: Path) -> str:
+    """A digest of a file's content, or of all files in a folder with their names.
+
+    Files over 256 MiB count by size, first MiB and last MiB. Hidden files and folders don't count,
+    so that a download's bookkeeping is no part of the content.
+
+    Raises:
+        UserError: nothing is there.
+    """
+    if path.is_file():
+        return _file_digest(path)
+    if not path.is_dir():
+        raise UserError(f"{path} does not exist", "check the path")
+    h = hashlib.sha256()
+    for file in sorted(p for p in path.rglob("*") if p.is_file()):
+        name = file.relative_to(path)
+        if not any(part.startswith(".") for part in name.parts):
+            h.update(f"{name.as_posix()}\0{_file_digest(file)}\n".encode())
+    return h.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    size = path.stat().st_size
+    if size <= _SAMPLED:
+        return sha256(path)
+    with path.open("rb") as f:
+        head = f.read(_CHUNK)
+        f.seek(-_CHUNK, os.SEEK_END)
+        return hashlib.sha256(str(size).encode() + head + f.read()).hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON beside ``path``, sync it, and rename it over."""
+    beside = path.with_name(path.name + ".tmp")
+    with beside.open("w", encoding="utf-8") as f:
+        json.dump(value, f, ensure_ascii=False, indent=2)
+        f.write("\n")
+        f.flush()
+        os.fsync(f.fileno())
+    beside.replace(path)
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold an exclusive lock on the file ``path`` (made where missing).
+
+    The kernel lets go of it when the process ends, however it ends.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    with path.open("a") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another llmpipe run is writing {what}", "wait for it to end, or choose another -o"
+            ) from None
+        yield

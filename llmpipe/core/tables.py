@@ -1,0 +1,97 @@
+"""Parquet in and out, by row groups, so that memory does not grow with the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from llmpipe.core.errors import UserError
+
+_ROW_GROUP = 10_000  # rows
+_SHARD = 512 << 20  # bytes of Arrow data before a new file is begun
+
+
+class ShardWriter:
+    """Write ``data/train-00000-of-0000N.parquet``, the hub's own layout.
+
+    N is known at the end, so files carry a temporary name until `close`.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.rows = 0
+        self._folder = folder
+        self._schema = schema
+        self._buffer: list[pa.RecordBatch] = []
+        self._buffered = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._shard_bytes = 0
+        self._shards: list[Path] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows; their schema must be the writer's."""
+        self._buffer.append(batch)
+        self._buffered += batch.num_rows
+        self.rows += batch.num_rows
+        if self._buffered >= _ROW_GROUP:
+            self._flush()
+
+    def close(self) -> list[Path]:
+        """Finish the files and return them, in order. There is at least one."""
+        if self._buffered or not self._shards:
+            self._flush()
+        if self._writer:
+            self._writer.close()
+        named = []
+        for i, path in enumerate(self._shards):
+            final = self._folder / f"train-{i:05d}-of-{len(self._shards):05d}.parquet"
+            named.append(path.rename(final))
+        return named
+
+    def abandon(self) -> None:
+        """Let go of the open file; what was written is not wanted."""
+        if self._writer:
+            self._writer.close()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._buffer, schema=self._schema)
+        self._buffer, self._buffered = [], 0
+        if self._writer is None or self._shard_bytes >= _SHARD:
+            if self._writer:
+                self._writer.close()
+            path = self._folder / f"shard-{len(self._shards):05d}.tmp"
+            self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+            self._shards.append(path)
+            self._shard_bytes = 0
+        self._writer.write_table(table, row_group_size=_ROW_GROUP)
+        self._shard_bytes += table.nbytes
+
+
+def read_batches(
+    files: Sequence[Path], columns: Sequence[str] | None = None, batch_size: int = 1024
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the given columns (all by default) of Parquet files, in order.
+
+    Raises:
+        UserError: a file is missing, is no Parquet, or lacks a column.
+    """
+    for file in files:
+        try:
+            with pq.ParquetFile(file) as parquet:
+                missing = set(columns or ()) - set(parquet.schema_arrow.names)
+                if missing:
+                    raise UserError(
+                        f"{file} has no column {', '.join(sorted(missing))}",
+                        f"its columns are: {', '.join(parquet.schema_arrow.names)}",
+                    )
+                yield from parquet.iter_batches(batch_size, columns=columns)
+        except FileNotFoundError:
+            raise UserError(f"{file} is missing", "make the artifact again with --force") from None
+        except (pa.ArrowInvalid, OSError) as e:
+            raise UserError(
+                f"{file} can't be read as Parquet: {str(e).splitlines()[0]}",
+                "make the artifact again with --force",
+            ) from None

@@ -1,0 +1,1 @@
+"""Where problems come from, one source a file, each with a ``RECIPE``."""

@@ -1,0 +1,1 @@
+"""One subcommand's work a file: a frozen ``Config`` and ``run(config, ..., out)``."""

@@ -1,0 +1,1 @@
+"""Rules that judge a response, one a file."""
