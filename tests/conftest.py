@@ -1,0 +1,1 @@
+"""What tests in every room share."""
