@@ -1,1 +1,31 @@
 """What tests in every room share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def smol_model() -> Path:
+    """The folder of a real small model, made on the first use (see pipelines/smollm2.py)."""
+    given = os.environ.get("LLMPIPE_TEST_MODEL")
+    if given:
+        return Path(given)
+    folder = _ROOT / "models/HuggingFaceTB/SmolLM2-135M-Instruct"
+    made = subprocess.run(
+        [sys.executable, _ROOT / "pipelines/smollm2.py", "--out", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode == 2:
+        pytest.skip(made.stderr.strip())
+    assert made.returncode == 0, made.stderr
+    return folder

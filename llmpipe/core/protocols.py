@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from llmpipe.core.records import FinishReason, Message, Problem, Score
 
@@ -53,6 +53,11 @@ class Engine(Protocol):
     `UserError` where the model or the library is missing.
     """
 
+    local_model: ClassVar[bool]
+    """Whether ``model`` is a folder on this machine."""
+    speed_options: ClassVar[frozenset[str]]
+    """Names of options that change how fast answers come, not which: free to change on a resume."""
+
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None: ...
 
     def describe(self) -> Mapping[str, Any]:
@@ -77,6 +82,8 @@ class Task(Protocol):
     name: str
     instruction: str
     """Said after the problem, on a line of its own: where the answer goes and in what form."""
+    one_answer: bool
+    """Whether a problem has one right answer, so that two different ones can't both be gold."""
 
     def normal_form(self, problem: Problem) -> str:
         """Two problems with the same normal form are the same problem."""
@@ -112,15 +119,19 @@ class Recipe:
     """How one source becomes problems: a data set (``convert``) or a generator (``draw``).
 
     A data set recipe names its hub ``repo``, the ``split`` and the ``columns`` it needs; its folder
-    is ``datasets/ORG/NAME``. ``convert`` turns one row into a problem or says why not.
+    is ``datasets/ORG/NAME``, and its files lie in ``folder`` of that. ``convert`` turns one row
+    into a problem or says why not.
     A generator recipe has ``draw``, and ``default_limit`` for when no ``--limit`` is given.
+    ``libraries`` are distributions whose versions the manifest records.
     """
 
     task: str
     source: str
     repo: str | None = None
+    folder: str = ""
     split: str = "train"
     columns: Sequence[str] = ()
     convert: Callable[[Mapping[str, Any]], Problem | Drop] | None = None
     draw: Callable[[Draw], Iterator[Problem | Drop]] | None = None
     default_limit: int = 1000
+    libraries: Sequence[str] = ()

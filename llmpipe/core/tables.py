@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from llmpipe.core.errors import UserError
 
-_ROW_GROUP = 10_000  # rows
+_ROW_GROUP = 10_000  # rows, or fewer where they are long: packed rows have 100 kB each
+_ROW_GROUP_BYTES = 128 << 20
 _SHARD = 512 << 20  # bytes of Arrow data before a new file is begun
 
 
@@ -26,6 +27,7 @@ class ShardWriter:
         self._schema = schema
         self._buffer: list[pa.RecordBatch] = []
         self._buffered = 0
+        self._buffered_bytes = 0
         self._writer: pq.ParquetWriter | None = None
         self._shard_bytes = 0
         self._shards: list[Path] = []
@@ -35,8 +37,9 @@ class ShardWriter:
         """Add rows; their schema must be the writer's."""
         self._buffer.append(batch)
         self._buffered += batch.num_rows
+        self._buffered_bytes += batch.nbytes
         self.rows += batch.num_rows
-        if self._buffered >= _ROW_GROUP:
+        if self._buffered >= _ROW_GROUP or self._buffered_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 
     def close(self) -> list[Path]:
@@ -58,7 +61,7 @@ class ShardWriter:
 
     def _flush(self) -> None:
         table = pa.Table.from_batches(self._buffer, schema=self._schema)
-        self._buffer, self._buffered = [], 0
+        self._buffer, self._buffered, self._buffered_bytes = [], 0, 0
         if self._writer is None or self._shard_bytes >= _SHARD:
             if self._writer:
                 self._writer.close()

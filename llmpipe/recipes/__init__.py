@@ -1,1 +1,101 @@
-"""Where problems come from, one source a file, each with a ``RECIPE``."""
+"""Data sets, one a file, each with a ``RECIPE``; and what a source's name stands for."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmpipe.core import plugins
+from llmpipe.core.errors import UserError
+from llmpipe.core.protocols import Recipe
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """A recipe, a path, or both: a data set's recipe and the folder it reads."""
+
+    name: str | None = None
+    recipe: Recipe | None = None
+    path: Path | None = None
+
+
+def resolve(source: str, root: Path = Path(), *, plain: bool = False) -> Origin:
+    """What ``source`` stands for: a recipe's name, a path, or the id of a repo on the hub.
+
+    One bare word that names a recipe is the recipe, even where a path is called so; otherwise a
+    path wins. A folder that ``llmpipe download`` filled is read by its repo's recipe, unless it is
+    to be read as ``plain`` rows. Data sets are looked for at ``root/datasets/ORG/NAME``.
+
+    Raises:
+        UserError: it stands for nothing, or for a data set that isn't there.
+    """
+    path, word = Path(source), source.replace("_", "-")
+    names = plugins.names("recipes")
+    if word in names:
+        if path.exists():
+            log.info("taking the recipe %s; the path is ./%s", word, source)
+        return _of_recipe(word, root)
+    by_repo = {plugins.load("recipes", name).repo: name for name in names}
+    if path.exists():
+        repo = downloaded_repo(path)
+        if plain or repo is None or repo not in by_repo:
+            return Origin(path=path)
+        log.info("%s is %s: taking its recipe", path, repo)
+        return _of_recipe(by_repo[repo], root, path)
+    if source in by_repo:
+        return _of_recipe(by_repo[source], root)
+    return Origin(path=_by_id(source, root, names))
+
+
+def _by_id(source: str, root: Path, recipes: list[str]) -> Path:
+    """The folder of a downloaded data set that has no recipe."""
+    if source.count("/") == 1 and not source.startswith((".", "/", "~")):
+        folder = root / "datasets" / source
+        if folder.is_dir():
+            return folder
+        raise UserError(
+            f"neither {source} nor {folder} exists",
+            f"check the path, or llmpipe download {source} --repo-type dataset",
+        )
+    near = difflib.get_close_matches(source.replace("_", "-"), recipes, n=3) or recipes
+    raise UserError(
+        f"{source} is neither a recipe nor a file or folder",
+        f"check the path, or take a recipe: {', '.join(near)}",
+    )
+
+
+def _of_recipe(name: str, root: Path, path: Path | None = None) -> Origin:
+    recipe: Recipe = plugins.load("recipes", name)
+    if recipe.repo is None:
+        return Origin(name=name, recipe=recipe)
+    folder = path or root / "datasets" / recipe.repo
+    if not folder.is_dir():
+        raise UserError(
+            f"the recipe {name} reads {folder}, which does not exist",
+            f"llmpipe download {recipe.repo} --repo-type dataset",
+        )
+    downloaded_repo(folder)
+    return Origin(name=name, recipe=recipe, path=folder)
+
+
+def downloaded_repo(folder: Path) -> str | None:
+    """The repo that ``llmpipe download`` brought to this folder, if it was that.
+
+    Raises:
+        UserError: it did not finish.
+    """
+    manifest = folder / ".llmpipe" / "manifest.json"
+    if not manifest.parent.is_dir():
+        return None
+    if not manifest.is_file():
+        raise UserError(
+            f"the download to {folder} is unfinished",
+            "run the llmpipe download command again: it goes on",
+        )
+    repo: str | None = json.loads(manifest.read_text(encoding="utf-8")).get("repo")
+    return repo

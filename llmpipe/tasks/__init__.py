@@ -1,9 +1,15 @@
-"""Domains, one a file, each with a ``TASK``; and the function that worker processes call."""
+"""Domains, one a file, each with a ``TASK``; and what stages ask of any of them."""
 
 from __future__ import annotations
 
 from llmpipe.core.plugins import load
 from llmpipe.core.records import FinishReason, Score
+
+
+def ask(task: str, prompt: str) -> str:
+    """The user's turn for a problem: its prompt, then the task's instruction."""
+    instruction: str = load("tasks", task).instruction
+    return f"{prompt}\n\n{instruction}"
 
 
 def judge(

@@ -1,0 +1,28 @@
+# make demo    the whole chain on real input, on this machine
+# make test    every test; make check  ruff, mypy, import-linter
+
+PY := .venv/bin/python
+
+.PHONY: demo test test-fast check setup clean
+
+setup:
+	@bash pipelines/setup.sh
+
+demo: setup
+	@bash pipelines/demo.sh
+
+test: setup
+	$(PY) pipelines/smollm2.py
+	$(PY) -m pytest
+
+test-fast: setup
+	$(PY) -m pytest -m "not slow"
+
+check: setup
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+clean:
+	rm -rf runs/demo

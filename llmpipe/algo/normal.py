@@ -1,0 +1,233 @@
+r"""The form that two texts share when they are the same problem written differently.
+
+LaTeX and plain text are read as one sequence of tokens: numbers, words, commands, marks. What
+only changes how a problem looks is left out or has one spelling; every number and operator stays
+a token of its own, so that "1 23" and "123" or \sqrt{23} and \sqrt23 stay apart. Where a spelling
+is ambiguous ("(1,200)" may be two numbers) the texts are left different.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_TOKEN = re.compile(
+    r"""
+    (?P<command> \\[a-zA-Z]+ )
+  | (?P<escape> \\. )
+  | (?P<number>
+        (?<![\d.,]) [1-9]\d{0,2} (?P<comma>,|\{,\}|\\,) \d{3} (?:(?P=comma)\d{3})*
+            (?! \d | (?P=comma)\d ) (?:\.\d+)?
+      | \d+ (?:\.\d+)?
+      | \.\d+ )
+  | (?P<word> [^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+ )
+  | (?P<tie> (?<=\S)~(?=\S) )
+  | (?P<mark> \.\.\. | != | <= | >= | \S )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMA = re.compile(r",|\{,\}|\\,")
+
+# How a token looks, not what it says.
+_LOOKS = frozenset([
+    r"\left", r"\right", r"\middle", r"\big", r"\Big", r"\bigg", r"\Bigg", r"\bigl", r"\bigr",
+    r"\Bigl", r"\Bigr", r"\biggl", r"\biggr", r"\Biggl", r"\Biggr", r"\quad", r"\qquad",
+    r"\thinspace", r"\displaystyle", r"\textstyle", r"\limits",
+    r"\,", r"\;", r"\:", r"\!", r"\>", "\\ ", "\\\n", r"\(", r"\)", r"\[", r"\]", r"\$", "$",
+])  # fmt: skip
+_WRAPPERS = frozenset([
+    r"\text", r"\textrm", r"\textbf", r"\textit", r"\textnormal", r"\mbox", r"\mathrm",
+    r"\mathit", r"\mathbf", r"\operatorname",
+])  # fmt: skip
+_SPELLING = {
+    **dict.fromkeys([r"\dfrac", r"\tfrac", r"\cfrac"], r"\frac"),
+    **dict.fromkeys([r"\dbinom", r"\tbinom"], r"\binom"),
+    **dict.fromkeys([r"\leq", r"\leqslant", "<="], r"\le"),
+    **dict.fromkeys([r"\geq", r"\geqslant", ">="], r"\ge"),
+    **dict.fromkeys([r"\ldots", r"\dots", r"\cdots"], "..."),
+    r"\ne": r"\neq",
+    r"\rightarrow": r"\to",
+    r"\lbrace": r"\{",
+    r"\rbrace": r"\}",
+    r"\%": "%",
+    r"\#": "#",
+    r"\&": "&",
+    r"\_": "_",
+}
+_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1}
+_OPENING = {"(", "[", r"\{"}
+_CLOSING = {")", "]", r"\}"}
+
+
+def normal_form(text: str) -> str:
+    """The tokens of ``text`` in their one spelling, with a space between each two."""
+    text = " ".join(text.split())
+    if not text.isascii():
+        text = _plain(text)
+    scan = _Scan()
+    for match in _TOKEN.finditer(text):
+        scan.take(match)
+    return " ".join(scan.out)
+
+
+class _Scan:
+    """One pass over the tokens.
+
+    ``arguments`` is how many arguments the last command still takes, ``script`` whether ``^`` or
+    ``_`` has just been read, ``lists`` how many brackets are open in which a comma may part two
+    numbers. ``groups`` holds the open braces: kind, place in ``out``, arguments owed after it.
+    """
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self.arguments = 0
+        self.script = False
+        self.wrapper = False
+        self.lists = 0
+        self.groups: list[tuple[str, int, int]] = []
+
+    def take(self, match: re.Match[str]) -> None:
+        kind, token = match.lastgroup, match.group()
+        if kind == "word":
+            self.out.append(token.casefold())
+            self._spend(len(token))
+        elif kind == "number":
+            self._number(token, match.group("comma"))
+        elif token == "{":
+            self._open()
+        elif token == "}":
+            self._close(match)
+        elif token in _WRAPPERS:
+            self.wrapper = True
+        elif kind != "tie":
+            self._mark(match, token)
+
+    def _spend(self, arguments: int) -> None:
+        self.arguments = max(0, self.arguments - arguments)
+        self.script = self.wrapper = False
+
+    def _number(self, token: str, comma: str | None) -> None:
+        if comma == "," and self.lists:
+            self.out += re.findall(r",|[\d.]+", token)
+        else:
+            digits = _COMMA.sub("", token) if comma else token
+            # LaTeX takes one digit an argument: \frac12 is \frac{1}{2}, \sqrt23 is \sqrt{2}3.
+            single, rest = digits[: self.arguments], digits[self.arguments :]
+            self.out += [*single, rest] if rest else [*single]
+        self._spend(len(token))
+
+    def _open(self) -> None:
+        argument = self.arguments > 0 or self.script
+        kind = "argument" if argument else "wrapper" if self.wrapper else "plain"
+        owed = max(0, self.arguments - 1)
+        if kind != "wrapper":
+            self.out.append("{")
+        self.lists += kind == "plain"
+        self.groups.append((kind, len(self.out), owed))
+        self._spend(self.arguments)
+
+    def _close(self, match: re.Match[str]) -> None:
+        if not self.groups:
+            self.out.append("}")
+            self._spend(1)
+            return
+        kind, start, owed = self.groups.pop()
+        self.lists -= kind == "plain"
+        content = self.out[start:]
+        if kind == "argument" and len(content) == 1 and _is_atom(content[0]):
+            del self.out[start - 1]
+        elif kind != "wrapper":
+            self.out.append("}")
+        elif len(content) > 1 and match.string.startswith(("^", "_"), match.end()):
+            self.out.insert(start, "{")
+            self.out.append("}")
+        self._spend(self.arguments)
+        self.arguments = owed
+
+    def _mark(self, match: re.Match[str], token: str) -> None:
+        if token in _LOOKS or (token == "." and _is_empty_delimiter(match)):
+            return
+        spelling = _SPELLING.get(token, token)
+        self.out.append(spelling)
+        self._spend(1)
+        if spelling in _ARGUMENTS:
+            self.arguments = _ARGUMENTS[spelling]
+        elif spelling in ("^", "_"):
+            self.script = True
+        elif spelling in _OPENING:
+            self.lists += 1
+        elif spelling in _CLOSING:
+            self.lists = max(0, self.lists - 1)
+
+
+def _is_empty_delimiter(stop: re.Match[str]) -> bool:
+    r"""Whether a full stop belongs to \left. or \right."""
+    return stop.string.endswith((r"\left", r"\right"), 0, stop.start())
+
+
+def _is_atom(token: str) -> bool:
+    """Whether braces around ``token`` make no difference: a number, a letter, a command."""
+    if token[0] == "\\":
+        return token[1:].isalpha()
+    return token[0].isdigit() or (len(token) == 1 and token.isalpha())
+
+
+# Unicode. NFKC alone would make x² into x2 and 2½ into 21⁄2, so what it does is seen to character
+# by character.
+_RAISE, _LOWER, _END = "\ue000", "\ue001", "\ue002"
+_SYMBOLS = {
+    "−": "-", "–": "-", "‐": "-", "‑": "-", "‒": "-", "⁄": "/", "∕": "/", "∗": "*", "∶": ":",
+    "‘": "'", "’": "'", "“": '"', "”": '"', "′": "'", "´": "'",
+    "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ", "÷": r"\div ", "±": r"\pm ", "∓": r"\mp ",
+    "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\neq ", "≈": r"\approx ",
+    "≡": r"\equiv ", "∼": r"\sim ", "≅": r"\cong ", "∝": r"\propto ", "∞": r"\infty ",
+    "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ",
+    "∠": r"\angle ", "△": r"\triangle ", "⊥": r"\perp ", "∥": r"\parallel ", "→": r"\to ",
+    "∈": r"\in ", "∪": r"\cup ", "∩": r"\cap ", "⊂": r"\subset ", "⊆": r"\subseteq ",
+    "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
+    "°": r"^\circ ", "º": r"^\circ ",
+    "\u200b": "", "\ufeff": "", "\u00ad": "", "\u200e": "", "\u200f": "",
+    _RAISE: " ", _LOWER: " ", _END: " ",
+}  # fmt: skip
+_GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)$")
+
+
+class _Characters(dict[int, str]):
+    """What each character is written as; worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = written = _written(chr(code))
+        return written
+
+
+def _written(char: str) -> str:
+    if char.isascii():
+        return char
+    if char in _SYMBOLS:
+        return _SYMBOLS[char]
+    greek = _GREEK.match(unicodedata.name(char, ""))
+    if greek:
+        name = greek[2].lower().replace("lamda", "lambda")
+        return rf"\{name if greek[1] == 'SMALL' else name.capitalize()} "
+    folded = unicodedata.normalize("NFKC", char)
+    if folded == char:
+        return char
+    written = "".join(_written(c) for c in folded)
+    match unicodedata.decomposition(char).partition(" ")[0]:
+        case "<super>":
+            return _RAISE + written + _END
+        case "<sub>":
+            return _LOWER + written + _END
+        case "<fraction>" | "<circle>" | "<compat>" | "<square>":
+            return f" {written} "
+    return written
+
+
+_CHARACTERS = _Characters()
+
+
+def _plain(text: str) -> str:
+    """Characters that look alike as one, powers and indices as ``^{..}`` and ``_{..}``."""
+    text = unicodedata.normalize("NFC", text).translate(_CHARACTERS)
+    text = text.replace(_END + _RAISE, "").replace(_END + _LOWER, "")
+    return text.replace(_RAISE, "^{").replace(_LOWER, "_{").replace(_END, "}")

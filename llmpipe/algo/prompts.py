@@ -1,0 +1,102 @@
+"""Conversations to the token ids that a model is given."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llmpipe.core.errors import UserError
+from llmpipe.core.records import Message
+
+# Samples of one problem follow each other, so few conversations are in use at a time.
+_REMEMBERED = 64
+
+
+class PromptError(ValueError):
+    """A conversation that can't be put to this model, and why."""
+
+
+def load_tokenizer(folder: Path, *, trust_remote_code: bool = False) -> Any:
+    """The Hugging Face tokenizer of a model folder; nothing is fetched.
+
+    Raises:
+        UserError: the folder has none that can be read.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=trust_remote_code
+        )
+    except Exception as e:  # the errors of a damaged tokenizer have no common class
+        raise UserError(
+            f"the tokenizer in {folder} can't be read: {_first_line(e)}",
+            "a model folder holds tokenizer.json and tokenizer_config.json: download it again",
+        ) from e
+
+
+class Prompts:
+    """Renders conversations with a model's own chat template, and tokenizes them.
+
+    A base model without template is given the text of the last user message.
+
+    Args:
+        tokenizer: a Hugging Face tokenizer.
+        context: tokens that a prompt and its answer may have together.
+    """
+
+    def __init__(self, tokenizer: Any, context: int) -> None:
+        self._tokenizer = tokenizer
+        self._context = context
+        self._encode = functools.lru_cache(maxsize=_REMEMBERED)(self._encode_once)
+        template = tokenizer.chat_template
+        if isinstance(template, dict):  # several, by name
+            template = template.get("default")
+        self._template: str | None = template
+
+    def token_ids(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt of one answer to ``messages``.
+
+        Raises:
+            PromptError: the template refuses the conversation, or no token is left for the answer.
+        """
+        ids = self._encode(tuple((m["role"], m["content"]) for m in messages))
+        if len(ids) >= self._context:
+            raise PromptError(
+                f"the prompt has {len(ids)} tokens, which leaves no room for an answer "
+                f"in a context of {self._context}"
+            )
+        return ids
+
+    def describe(self) -> dict[str, str]:
+        """How prompts are made, for the manifest."""
+        if self._template is None:
+            return {"prompt": "text of the last user message: the model has no chat template"}
+        digest = hashlib.sha256(self._template.encode()).hexdigest()
+        return {"prompt": "chat template", "chat_template_sha256": digest}
+
+    def _encode_once(self, turns: tuple[tuple[str, str], ...]) -> list[int]:
+        if self._template is None:
+            users = [content for role, content in turns if role == "user"]
+            if not users:
+                raise PromptError("there is no user message")
+            return list(self._tokenizer(users[-1], verbose=False)["input_ids"])
+        try:
+            text = self._tokenizer.apply_chat_template(
+                [{"role": role, "content": content} for role, content in turns],
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+        except Exception as e:  # a template raises what it likes
+            raise PromptError(
+                f"the chat template refuses the conversation: {_first_line(e)}"
+            ) from e
+        # The template writes the special tokens out, the first one included.
+        return list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+def _first_line(e: Exception) -> str:
+    return str(e).strip().split("\n")[0] or type(e).__name__

@@ -1,0 +1,68 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from llmpipe.core.errors import UserError
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")]
+Force = Annotated[bool, typer.Option("--force", help="Make it again, whatever is there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
+Seed = Annotated[int, typer.Option(help="The seed of everything random.")]
+Problems = Annotated[
+    Path | None,
+    typer.Option(help="Where the problems are now, if they were moved.", show_default=False),
+]
+
+Model = Annotated[str, typer.Option(help="A model's folder, or its hub id once downloaded.")]
+Samples = Annotated[int, typer.Option("--n", "-n", help="Samples for each problem.")]
+Temperature = Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy.")]
+TopP = Annotated[float, typer.Option(help="Nucleus sampling: the share of probability kept.")]
+MaxTokens = Annotated[int, typer.Option(help="The most tokens of one answer.")]
+Engine = Annotated[str, typer.Option(help="What draws the answers: vllm or transformers.")]
+Gpus = Annotated[
+    str | None,
+    typer.Option(help="GPU numbers to use, such as 0,1 (all that are visible by default)."),
+]
+TensorParallel = Annotated[int | None, typer.Option(help="GPUs that one copy of the model spans.")]
+EngineArg = Annotated[
+    list[str] | None,
+    typer.Option(help="An option of the engine's own, key=value; may be repeated."),
+]
+FewShot = Annotated[
+    Path | None,
+    typer.Option(help="Worked examples put before each problem: JSON Lines of prompt, response."),
+]
+System = Annotated[str | None, typer.Option(help="The system message.")]
+Limit = Annotated[int | None, typer.Option(help="Only the first N problems; may grow later.")]
+Extract = Annotated[
+    Literal["auto", "boxed"],
+    typer.Option(help="auto: a box, else what else looks final; boxed: a missing box is wrong."),
+]
+
+
+def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
+    """``key=value`` options as a dictionary."""
+    parsed: dict[str, str] = {}
+    for value in values or []:
+        key, sign, rest = value.partition("=")
+        if not sign or not key:
+            raise UserError(f"{flag} {value} is not of the form key=value", f"{flag} key=value")
+        parsed[key.strip().replace("-", "_")] = rest.strip()
+    return parsed
+
+
+def integers(text: str, flag: str) -> tuple[int, ...]:
+    """A comma list of positive whole numbers, each once, in order."""
+    try:
+        numbers = sorted({int(part) for part in text.split(",") if part.strip()})
+    except ValueError:
+        numbers = []
+    if not numbers or numbers[0] < 1:
+        raise UserError(f"{flag} {text!r} is no list of whole numbers from 1", f"{flag} 1,2,4,8")
+    return tuple(numbers)

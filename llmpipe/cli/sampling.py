@@ -1,0 +1,208 @@
+"""Commands that sample answers, judge them, and score them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from llmpipe.cli.options import (
+    AsJson,
+    DryRun,
+    Engine,
+    EngineArg,
+    Extract,
+    FewShot,
+    Force,
+    Gpus,
+    Limit,
+    MaxTokens,
+    Model,
+    Out,
+    Problems,
+    Samples,
+    Seed,
+    System,
+    Temperature,
+    TensorParallel,
+    TopP,
+    integers,
+    pairs,
+)
+from llmpipe.cli.output import Stage
+from llmpipe.core.errors import UserError
+
+if TYPE_CHECKING:
+    from llmpipe.core.run import Result
+
+_PANEL = "Answers"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("rollout", rich_help_panel=_PANEL)(rollout)
+    app.command("verify", rich_help_panel=_PANEL)(verify)
+    app.command("eval", rich_help_panel=_PANEL)(eval_)
+
+
+def rollout(
+    problems: Annotated[Path, typer.Argument(help="Problems.")],
+    out: Out,
+    model: Model,
+    n: Samples = 8,
+    temperature: Temperature = 1.0,
+    top_p: TopP = 0.95,
+    max_tokens: MaxTokens = 2048,
+    seed: Seed = 0,
+    engine: Engine = "vllm",
+    gpus: Gpus = None,
+    tensor_parallel_size: TensorParallel = None,
+    engine_arg: EngineArg = None,
+    few_shot: FewShot = None,
+    system: System = None,
+    limit: Limit = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Sample answers to every problem. Killed, it goes on; a larger n adds to what is there."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.stages.rollout import plan, run
+
+        config = plan(
+            engine=engine,
+            model=model,
+            n=n,
+            limit=limit,
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            seed=seed,
+            system=system,
+            few_shot=few_shot,
+            engine_args=_engine_args(gpus, tensor_parallel_size, engine_arg),
+        )
+        stage.finish(run(config, problems, out, stage.mode))
+
+
+def verify(
+    rollouts: Annotated[Path, typer.Argument(help="Rollouts.")],
+    out: Out,
+    extract: Extract = "auto",
+    problems: Problems = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Judge every answer by its task's rule: a status, the answer read, a reason, rewards."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.stages.verify import Config, run
+
+        config = Config(extract=extract)
+        stage.finish(run(config, rollouts, out, stage.mode, problems=problems))
+
+
+def eval_(
+    source: Annotated[
+        str, typer.Argument(help="A recipe or problems (with --model), rollouts, or verdicts.")
+    ],
+    out: Out,
+    model: Annotated[
+        str | None, typer.Option(help="A model's folder, or its hub id once downloaded.")
+    ] = None,
+    k: Annotated[str, typer.Option(help="The k of pass@k; a comma list.")] = "1,8",
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "--n", "-n", help="Samples for each problem (twice the largest k by default)."
+        ),
+    ] = None,
+    temperature: Temperature = 1.0,
+    top_p: TopP = 0.95,
+    max_tokens: MaxTokens = 2048,
+    seed: Seed = 0,
+    engine: Engine = "vllm",
+    gpus: Gpus = None,
+    tensor_parallel_size: TensorParallel = None,
+    engine_arg: EngineArg = None,
+    few_shot: FewShot = None,
+    system: System = None,
+    limit: Limit = None,
+    extract: Extract = "auto",
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Score a model by unbiased pass@k. What is missing is sampled and judged inside OUT."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.core.records import Problem, Rollout
+        from llmpipe.stages import rollout, score
+        from llmpipe.stages import verify as judging
+
+        ks = integers(k, "--k")
+        results: list[Result] = []
+        path, record = _source(source, out, stage, results)
+        if record is Problem:
+            config = rollout.plan(
+                engine=engine,
+                model=_needed(model),
+                n=n or 2 * max(ks),
+                limit=limit,
+                temperature=temperature,
+                top_p=top_p,
+                max_tokens=max_tokens,
+                seed=seed,
+                system=system,
+                few_shot=few_shot,
+                engine_args=_engine_args(gpus, tensor_parallel_size, engine_arg),
+            )
+            results.append(rollout.run(config, path, out / "rollouts", stage.mode))
+            path, record = out / "rollouts", Rollout
+        if record is Rollout and not _only_planned(results):
+            results.append(
+                judging.run(judging.Config(extract=extract), path, out / "verdicts", stage.mode)
+            )
+            path = out / "verdicts"
+        if not _only_planned(results):
+            results.append(score.run(score.Config(k=ks), path, out, stage.mode))
+        stage.finish(*results)
+
+
+def _source(
+    source: str, out: Path, stage: Stage, results: list[Result]
+) -> tuple[Path, type[object]]:
+    """What the score starts from; a recipe's problems are made first."""
+    from llmpipe.core.artifact import Artifact, record_of
+    from llmpipe.core.plugins import names
+    from llmpipe.core.records import Problem, Rollout, Verdict
+
+    if source in names("recipes") and not Path(source).exists():
+        from llmpipe.stages import prepare
+
+        results.append(prepare.run(prepare.Config(source=source), out / "problems", stage.mode))
+        return out / "problems", Problem
+    artifact = Artifact.open(Path(source), Problem, Rollout, Verdict)
+    return artifact.path, record_of(artifact)
+
+
+def _only_planned(results: list[Result]) -> bool:
+    """Whether a dry run stopped short of making what the next step needs."""
+    return any(result.plan for result in results)
+
+
+def _needed(model: str | None) -> str:
+    if model is None:
+        raise UserError("problems are scored with a model", "--model ORG/NAME")
+    return model
+
+
+def _engine_args(
+    gpus: str | None, tensor_parallel_size: int | None, rest: list[str] | None
+) -> dict[str, str]:
+    if gpus and gpus != "all":
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus  # read when the engine first looks for GPUs
+    args = pairs(rest, "--engine-arg")
+    if tensor_parallel_size:
+        args["tensor_parallel_size"] = str(tensor_parallel_size)
+    return args

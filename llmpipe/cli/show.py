@@ -1,0 +1,200 @@
+"""How an artifact, or a folder of them, is printed."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llmpipe.core.artifact import MANIFEST, REJECTS, Artifact, record_of
+from llmpipe.core.errors import UserError
+from llmpipe.core.tables import read_batches
+
+_out = Console(highlight=False, soft_wrap=False)
+# What is worth a column in a table of stages: a stage's own best figures, in this order.
+_HEADLINES = ("pass@", "utilisation", "coverage", "correct", "tokens_per_second", "kept_share")
+
+
+def show(folder: Path, *, rows: int, rejects: bool, as_json: bool) -> None:
+    """Print what is at ``folder``.
+
+    Raises:
+        UserError: there is no artifact in it.
+    """
+    if (folder / MANIFEST).is_file():
+        artifact = Artifact.open(folder)
+        if as_json:
+            typer.echo((folder / MANIFEST).read_text(encoding="utf-8").rstrip())
+        elif rejects:
+            _rejects(artifact, rows)
+        else:
+            _artifact(artifact, rows)
+        return
+    artifacts = find(folder)
+    if not artifacts:
+        Artifact.open(folder)  # says what is wrong with it, if it is no folder of other things
+        raise UserError(f"there is no artifact in {folder}", "llmpipe --help lists what makes them")
+    if as_json:
+        typer.echo(json.dumps([_line(a, folder) for a in artifacts], ensure_ascii=False))
+    else:
+        _table(artifacts, folder)
+
+
+def find(folder: Path) -> list[Artifact]:
+    """The artifacts below ``folder``, in the order they were made."""
+    found = [
+        Artifact.open(path.parent)
+        for path in folder.rglob(MANIFEST)
+        if not any(".partial" in part or ".old-" in part for part in path.parts)
+        and path.parent.name != ".llmpipe"
+    ]
+    return sorted(found, key=lambda a: (a.manifest.started, a.manifest.ended, str(a.path)))
+
+
+def _line(artifact: Artifact, folder: Path) -> dict[str, Any]:
+    m = artifact.manifest
+    return {
+        "made": artifact.path.relative_to(folder).as_posix(),
+        "by": m.stage,
+        "read": m.counts["read"],
+        "kept": m.rows,
+        "dropped": m.counts["dropped"],
+        "tokens": m.figures.get("tokens", m.figures.get("completion_tokens")),
+        "seconds": m.figures.get("seconds"),
+        "figures": _headline(m.figures),
+        "attention": m.attention,
+    }
+
+
+def _headline(figures: Mapping[str, Any]) -> dict[str, Any]:
+    best: dict[str, Any] = {}
+    for start in _HEADLINES:
+        best |= {k: v for k, v in figures.items() if k.startswith(start) and v is not None}
+    if any(k.startswith("pass@") for k in best):
+        best = {k: v for k, v in best.items() if k.startswith("pass@")}
+        best |= {k: figures[k] for k in ("problems", "n") if k in figures}
+    return best
+
+
+def _table(artifacts: list[Artifact], folder: Path) -> None:
+    table = Table(box=None, header_style="bold")
+    for name in ("made", "by", "rows in", "rows out", "tokens", "seconds", "figures"):
+        right = name in ("rows in", "rows out", "tokens", "seconds")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for artifact in artifacts:
+        line = _line(artifact, folder)
+        table.add_row(
+            line["made"],
+            line["by"],
+            str(line["read"]),
+            str(line["kept"]),
+            "" if line["tokens"] is None else f"{line['tokens']:,}",
+            "" if line["seconds"] is None else f"{line['seconds']:.1f}",
+            escape(line["attention"] or _figures(line["figures"])),
+        )
+    _out.print(table)
+
+
+def _figures(figures: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k.replace('_', ' ')} {_number(v)}" for k, v in figures.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _artifact(artifact: Artifact, rows: int) -> None:
+    m = artifact.manifest
+    facts = Table(box=None, show_header=False)
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row(str(artifact.path), f"{m.rows} {m.record} rows, made by {m.stage}, {m.ended}")
+    for role, entry in m.inputs.items():
+        facts.add_row(f"from {role}", entry["path"])
+    facts.add_row("config", escape(json.dumps(m.config, ensure_ascii=False)))
+    dropped = ", ".join(f"{k} {v}" for k, v in m.counts["dropped"].items()) or "none"
+    facts.add_row("dropped", f"{dropped} (of {m.counts['read']} read)")
+    facts.add_row("figures", escape(_figures(m.figures)))
+    if m.attention:
+        facts.add_row("attention", escape(m.attention))
+    _out.print(facts)
+    record = record_of(artifact)
+    for row in itertools.islice(artifact.iter_rows(record), rows):
+        _row(row.as_row())
+
+
+def _row(row: Mapping[str, Any]) -> None:
+    _out.rule(style="dim")
+    facts = Table(box=None, show_header=False)
+    facts.add_column(style="cyan", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in row.items():
+        if value is None or value == "{}":
+            continue
+        if name == "messages":
+            for message in value:
+                loss = " (loss)" if message.get("train") else ""
+                facts.add_row(message["role"] + loss, escape(message["content"]))
+        elif isinstance(value, list):
+            facts.add_row(name, _list(value))
+        else:
+            facts.add_row(name, escape(_number(value)))
+    _out.print(facts)
+
+
+def _list(values: list[Any]) -> str:
+    """Long lists are told by their ends: no one reads 8,192 token ids."""
+    if len(values) <= 24:
+        return escape(str(values))
+    head = ", ".join(map(str, values[:12]))
+    tail = ", ".join(map(str, values[-4:]))
+    return escape(f"[{head}, ... {tail}] ({len(values)})")
+
+
+def _rejects(artifact: Artifact, rows: int) -> None:
+    file = artifact.path / REJECTS
+    if not file.exists():
+        _out.print("nothing was dropped")
+        return
+    table = Table(box=None, header_style="bold")
+    for name in ("id", "reason", "detail"):
+        table.add_column(name, overflow="fold")
+    dropped = (row for batch in read_batches([file]) for row in batch.to_pylist())
+    for row in itertools.islice(dropped, rows):
+        table.add_row(*(escape(row[name]) for name in ("id", "reason", "detail")))
+    _out.print(table)
+    _out.print(", ".join(f"{k} {v}" for k, v in artifact.manifest.counts["dropped"].items()))
+
+
+def prune(folder: Path, *, yes: bool) -> None:
+    """List what broken and forced runs left behind, and remove it when told so."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder", "llmpipe show --prune DIR")
+    leftovers = sorted(
+        path for path in folder.rglob("*") if path.name.endswith(".partial") or ".old-" in path.name
+    )
+    leftovers = [p for p in leftovers if not any(q in p.parents for q in leftovers)]
+    if not leftovers:
+        _out.print(f"nothing is left over in {folder}")
+        return
+    for path in leftovers:
+        age = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
+        kind = "unfinished, can go on" if path.name.endswith(".partial") else "set aside"
+        _out.print(f"{path}  {kind}, {_size(path) / 1e6:.1f} MB, {age:%Y-%m-%d %H:%M}")
+    if yes or typer.confirm("Remove them?", err=True):
+        for path in leftovers:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())

