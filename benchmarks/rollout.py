@@ -2,6 +2,7 @@
 
 Both sides have the same settings and seeds; each runs in a fresh process, in alternating order.
 The clock of stream() includes rendering and tokenizing the prompts; LLM.generate gets token ids.
+CPU seconds are those of the one process: on a busy machine without a GPU they are the fair measure.
 
     python benchmarks/rollout.py [--model M] [--requests N] [--max-tokens T] [--rounds R]
 """
@@ -9,12 +10,13 @@ The clock of stream() includes rendering and tokenizing the prompts; LLM.generat
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Request, Sampling
@@ -56,13 +58,13 @@ def ours(model: str, sampling: Sampling, wanted: list[Request]) -> dict[str, flo
     from llmpipe.engines.vllm import VllmEngine
 
     clock = time.monotonic()
-    import os; engine = VllmEngine(model, sampling, json.loads(os.environ.get("EARGS","{}")))
+    engine = VllmEngine(model, sampling, {})
     load = time.monotonic() - clock
-    clock = time.monotonic()
+    clock, cpu = time.monotonic(), time.process_time()
     tokens = sum(g.completion_tokens for g in engine.stream(wanted))
-    seconds = time.monotonic() - clock
+    seconds, cpu = time.monotonic() - clock, time.process_time() - cpu
     engine.close()
-    return {"tokens": tokens, "seconds": seconds, "load": load}
+    return {"tokens": tokens, "seconds": seconds, "cpu": cpu, "load": load}
 
 
 def bare(model: str, sampling: Sampling, wanted: list[Request]) -> dict[str, float]:
@@ -88,14 +90,11 @@ def bare(model: str, sampling: Sampling, wanted: list[Request]) -> dict[str, flo
         )
         for r in wanted
     ]
-    clock = time.monotonic()
+    clock, cpu = time.monotonic(), time.process_time()
     outputs = llm.generate(ids, params, use_tqdm=False)
-    seconds = time.monotonic() - clock
-    return {
-        "tokens": sum(len(o.outputs[0].token_ids) for o in outputs),
-        "seconds": seconds,
-        "load": load,
-    }
+    seconds, cpu = time.monotonic() - clock, time.process_time() - cpu
+    tokens = sum(len(o.outputs[0].token_ids) for o in outputs)
+    return {"tokens": tokens, "seconds": seconds, "cpu": cpu, "load": load}
 
 
 SIDES: dict[str, Callable[[str, Sampling, list[Request]], dict[str, float]]] = {
@@ -116,7 +115,7 @@ def main() -> None:
         sampling = Sampling(temperature=0.8, max_tokens=options.max_tokens)
         print(json.dumps(SIDES[options.side](options.model, sampling, requests(options.requests))))
         return
-    totals = {side: [0.0, 0.0] for side in SIDES}
+    totals = {side: collections.Counter() for side in SIDES}
     print(f"{options.requests} requests, at most {options.max_tokens} tokens each")
     for number in range(options.rounds):
         for side in sorted(SIDES, reverse=number % 2 == 0):
@@ -124,18 +123,22 @@ def main() -> None:
                 [sys.executable, *sys.argv, "--side", side], stdout=subprocess.PIPE, check=True
             )
             result = json.loads(done.stdout.splitlines()[-1])
-            totals[side][0] += result["tokens"]
-            totals[side][1] += result["seconds"]
-            print(
-                f"round {number + 1} {side:8} {result['tokens']:7} tokens "
-                f"{result['seconds']:7.1f} s {result['tokens'] / result['seconds']:8.1f} tokens/s "
-                f"(loaded in {result['load']:.1f} s)",
-                flush=True,
-            )
-    rates = {side: tokens / seconds for side, (tokens, seconds) in totals.items()}
-    for side, rate in rates.items():
-        print(f"{side:8} {rate:.1f} tokens/s")
-    print(f"ratio    {rates['stream'] / rates['generate']:.3f}")
+            totals[side].update(result)
+            print(f"round {number + 1} {line(side, result)}", flush=True)
+    for side, total in totals.items():
+        print(f"all     {line(side, total)}")
+    mine, other = totals["stream"], totals["generate"]
+    for unit, name in (("seconds", "tokens/s"), ("cpu", "tokens/CPU s")):
+        ratio = mine["tokens"] / mine[unit] / (other["tokens"] / other[unit])
+        print(f"stream / generate in {name}: {ratio:.3f}")
+
+
+def line(side: str, result: Mapping[str, float]) -> str:
+    tokens, seconds, cpu = (result[k] for k in ("tokens", "seconds", "cpu"))
+    return (
+        f"{side:8} {tokens:7} tokens in {seconds:6.1f} s, {cpu:6.1f} CPU s: "
+        f"{tokens / seconds:7.1f} tokens/s (loaded in {result['load']:.1f} s)"
+    )
 
 
 if __name__ == "__main__":

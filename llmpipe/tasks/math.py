@@ -11,7 +11,6 @@ class MathTask:
     name = "math"
     one_answer = True
     instruction = "Reason step by step, and put your final answer in \\boxed{}."
-    one_answer = True
 
     def normal_form(self, problem: Problem) -> str:
         from llmpipe.algo.normal import normal_form

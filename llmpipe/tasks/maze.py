@@ -20,7 +20,6 @@ class MazeTask:
         "cell: U (up), D (down), L (left) or R (right). Think it through, and put the moves from S "
         "to E in \\boxed{}, for example \\boxed{RRDD}."
     )
-    one_answer = False
 
     def normal_form(self, problem: Problem) -> str:
         """Rotated and reflected mazes are the same problem; a malformed one is as it is written."""

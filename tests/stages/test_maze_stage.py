@@ -26,7 +26,8 @@ def test_makes_problems_that_stand_alone_and_verify(tmp_path: Path) -> None:
     assert len({p.id for p in problems}) == 60
     for problem in problems:
         assert judge("maze", "", problem.payload, problem.solution or "", "stop", "boxed").optimal
-        assert problem.solution and problem.solution.endswith(f"\\boxed{{{problem.answer}}}")
+        assert problem.solution
+        assert problem.solution.endswith(f"\\boxed{{{problem.answer}}}")
         grid = problem.prompt.split("\n\n")[1]
         maze, shortest = mazes.solve(grid)
         assert problem.payload == f'{{"maze": {_json(grid)}, "shortest": {shortest}}}'

@@ -1,0 +1,177 @@
+"""What every engine promises, asked of all three; the real model for the two real ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmpipe.core.errors import UserError
+from llmpipe.core.plugins import load
+from llmpipe.core.protocols import Engine, Request, Sampling
+from llmpipe.core.records import Problem
+from llmpipe.core.seeds import sample_seed
+
+_MAX_TOKENS = 16
+_OPTIONS = {
+    # Small batches, so that the requests of a test are more than the engine takes at once.
+    "scripted": {"window": "4"},
+    "transformers": {"batch_size": "4"},
+    "vllm": {"max_num_seqs": "4"},
+}
+
+
+@pytest.fixture(
+    scope="module",
+    params=["scripted", "transformers", pytest.param("vllm", marks=pytest.mark.slow)],
+)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Each engine, loaded once, with greedy sampling."""
+    name = request.param
+    model = "any" if name == "scripted" else str(request.getfixturevalue("smol_model"))
+    if name == "vllm":
+        pytest.importorskip("vllm", reason="vLLM is not installed here")
+    made = load("engines", name)(
+        model, Sampling(temperature=0, max_tokens=_MAX_TOKENS), _OPTIONS[name]
+    )
+    yield made
+    made.close()
+
+
+def _problem(prompt: str) -> Problem:
+    return Problem.make(task="math", source="test", prompt=prompt, answer="4")
+
+
+def _request(prompt: str, sample: int = 0) -> Request:
+    problem = _problem(prompt)
+    return Request(
+        problem=problem,
+        sample=sample,
+        seed=sample_seed(0, problem.id, sample),
+        messages=[{"role": "user", "content": prompt}],
+    )
+
+
+_SUMS = [_request(f"What is {i} + {i}?", sample) for i in range(4) for sample in range(3)]
+_LONG = _request("word " * 40_000)
+
+
+def test_one_answer_a_request_and_a_bad_one_stops_nobody(engine: Engine) -> None:
+    wanted = [*_SUMS[:5], _LONG, *_SUMS[5:]]
+
+    made = list(engine.stream(wanted))
+
+    keys = Counter((g.request.problem.id, g.request.sample) for g in made)
+    assert keys == Counter((r.problem.id, r.sample) for r in wanted)
+    [failed] = [g for g in made if g.finish_reason == "error"]
+    assert failed.request is _LONG
+    assert failed.error
+    assert "8192" in failed.error
+    assert failed.text == ""
+    for g in made:
+        if g is not failed:
+            assert g.error is None
+            assert g.prompt_tokens > 0
+            assert 0 < g.completion_tokens <= _MAX_TOKENS
+            assert g.text
+            assert g.finish_reason == "stop" or g.completion_tokens == _MAX_TOKENS
+    assert {g.finish_reason for g in made} >= {"stop", "length"}
+
+
+def test_requests_are_drawn_as_there_is_room(engine: Engine) -> None:
+    drawn: list[Request] = []
+
+    def requests() -> Iterator[Request]:
+        for request in [_request(f"Say {i}.") for i in range(32)]:
+            drawn.append(request)
+            yield request
+
+    answers = engine.stream(requests())
+    next(answers)
+
+    assert len(drawn) <= 12
+    assert len(list(answers)) == 31
+
+
+def test_same_request_same_answer(engine: Engine) -> None:
+    first, second = ({_key(g.request): g.text for g in engine.stream(_SUMS)} for _ in range(2))
+
+    assert first == second
+
+
+def test_a_stream_that_is_given_up_leaves_the_engine_usable(engine: Engine) -> None:
+    answers = engine.stream(_SUMS)
+    next(answers)
+    answers.close()  # type: ignore[attr-defined]
+
+    assert {_key(g.request) for g in engine.stream(_SUMS[:2])} == {_key(r) for r in _SUMS[:2]}
+
+
+def test_description_is_json_and_says_what_seeds_mean(engine: Engine) -> None:
+    described = json.loads(json.dumps(engine.describe()))
+
+    assert described["seeds"].startswith(("per sample", "per batch"))
+    assert described.get("for_tests_only", False) is (described["engine"] == "scripted")
+    if described["engine"] != "scripted":
+        assert len(described["chat_template_sha256"]) == 64
+        assert described["versions"]["transformers"]
+        assert described["max_model_len"] == 8192
+
+
+def _key(request: Request) -> tuple[str, int]:
+    return request.problem.id, request.sample
+
+
+@pytest.mark.parametrize("name", ["transformers", "vllm"])
+def test_a_missing_model_is_said_before_anything_is_loaded(name: str) -> None:
+    with pytest.raises(UserError, match="no model at org/absent") as caught:
+        load("engines", name)("org/absent", Sampling(), {})
+    assert caught.value.hint == "llmpipe download org/absent"
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "near"),
+    [
+        ("scripted", "p_corect", "p_correct"),
+        ("transformers", "batchsize", "batch_size"),
+        pytest.param("vllm", "max_num_seq", "max_num_seqs", marks=pytest.mark.slow),
+    ],
+)
+def test_an_unknown_option_names_near_ones(
+    name: str, option: str, near: str, request: pytest.FixtureRequest
+) -> None:
+    if name == "vllm":
+        pytest.importorskip("vllm", reason="vLLM is not installed here")
+    model = "any" if name == "scripted" else str(request.getfixturevalue("smol_model"))
+    with pytest.raises(UserError, match=option) as caught:
+        load("engines", name)(model, Sampling(), {option: "1"})
+    assert near in (caught.value.hint or "")
+
+
+@pytest.mark.slow
+def test_vllm_says_nothing_on_stdout_and_takes_seeds_of_63_bits(
+    smol_model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("vllm", reason="vLLM is not installed here")
+    engine = load("engines", "vllm")(
+        str(smol_model), Sampling(temperature=1.0, max_tokens=24), {"max_num_seqs": "8"}
+    )
+    problem = _problem("Tell me a story.")
+    requests = [
+        Request(
+            problem=problem,
+            sample=i,
+            seed=seed,
+            messages=[{"role": "user", "content": problem.prompt}],
+        )
+        for i, seed in enumerate([2**63 - 1, 0, 2**63 - 1])
+    ]
+    texts = {g.request.sample: g.text for g in engine.stream(requests)}
+    engine.close()
+
+    assert capfd.readouterr().out == ""
+    assert texts[0] == texts[2]
+    assert texts[0] != texts[1]
