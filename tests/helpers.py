@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from llmpipe.core.artifact import REJECTS, Artifact
 from llmpipe.core.records import Record
 from llmpipe.core.run import Mode, Spec, Writer, execute
+
+needs_vllm = pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is None, reason="vLLM can't be installed on this machine"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

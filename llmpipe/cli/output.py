@@ -103,14 +103,17 @@ class _Progress:
     def __init__(self) -> None:
         self._bar: Progress | None = None
         self._task: Any = None
-        self._said = time.monotonic()
+        self._said: float | None = None
 
     def __call__(self, done: int, total: int | None, **figures: Any) -> None:
         text = ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in figures.items())
+        now = time.monotonic()
         if sys.stderr.isatty():
             self._draw(done, total, text)
-        elif time.monotonic() - self._said > _SECONDS_BETWEEN_LINES:
-            self._said = time.monotonic()
+        elif self._said is None:
+            self._said = now  # counted from the first word: loading a model is no progress
+        elif now - self._said > _SECONDS_BETWEEN_LINES:
+            self._said = now
             of = f" of {total}" if total else ""
             logging.getLogger("llmpipe").info("%d%s, %s", done, of, text)
 

