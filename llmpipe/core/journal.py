@@ -13,15 +13,27 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from llmpipe.core.errors import UserError
 
 _SYNC_SECONDS = 1.0
 
 
+def begun_with(path: Path) -> dict[str, Any]:
+    """The header of the journal at ``path``; empty where there is none, or only a torn one."""
+    try:
+        with path.open(encoding="utf-8") as f:
+            header: dict[str, Any] = json.loads(f.readline())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return header
+
+
 class Journal:
-    """Open the journal at ``path``, or begin one with ``header``.
+    """Open the journal at ``path``, or begin one with ``header`` at the first row.
+
+    ``header`` is what JSON can hold, and is read back the same.
 
     Raises:
         UserError: it was begun with another header, or a line before the last is damaged.
@@ -31,13 +43,10 @@ class Journal:
         self.path = path
         self.offsets: dict[tuple[str, int], int] = {}
         self._synced = time.monotonic()
-        fresh = not path.exists() or not self._repair()
-        self._file = path.open("ab")
-        if fresh:
-            self._write({"journal": 1, **header})
-            self.sync()
-        else:
-            self._check(header)
+        self._header = header
+        self._file: BinaryIO | None = None
+        if path.exists() and self._repair() and self._read_offsets():
+            self._file = path.open("ab")
 
     def _repair(self) -> bool:
         """Cut a torn last line off. False if nothing is left, not even the header."""
@@ -56,22 +65,23 @@ class Journal:
                 f.truncate(good)
             return good > 0
 
-    def _check(self, header: Mapping[str, Any]) -> None:
+    def _read_offsets(self) -> bool:
+        """Find the rows; False if there are none, and so nothing that binds to the old header."""
         lines = self._lines()
         _, found = next(lines)
-        wanted = json.loads(json.dumps({"journal": 1, **header}))
-        if found != wanted:
-            changed = [
-                f"{k} was {json.dumps(found.get(k))}, is now {json.dumps(wanted.get(k))}"
-                for k in sorted(found.keys() | wanted.keys())
-                if found.get(k) != wanted.get(k)
-            ]
-            raise UserError(
-                f"{self.path.parent} was begun with other settings: {'; '.join(changed)}",
-                f"go on with the old ones, choose another -o, or rm -r {self.path.parent}",
-            )
         for offset, row in lines:
             self.offsets[row["problem_id"], row["sample"]] = offset
+        changed = [
+            f"{k} was {json.dumps(found.get(k))}, is now {json.dumps(self._header.get(k))}"
+            for k in sorted(found.keys() | self._header.keys())
+            if found.get(k) != self._header.get(k)
+        ]
+        if changed and self.offsets:
+            raise UserError(
+                f"{self.path.parent} was begun with other settings: {'; '.join(changed)}",
+                "go on with those, choose another -o, or --force to keep them aside and start over",
+            )
+        return bool(self.offsets)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         offset = 0
@@ -102,17 +112,25 @@ class Journal:
             self.sync()
 
     def _write(self, row: Mapping[str, Any]) -> int:
+        if self._file is None:
+            # Begun with the first row: a run that never drew one binds nobody to its settings.
+            self._file = self.path.open("wb")
+            self._write(self._header)
         offset = self._file.tell()
         self._file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         return offset
 
     def sync(self) -> None:
-        os.fsync(self._file.fileno())
+        """Have the disk hold what was written."""
+        if self._file:
+            os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
     def read(self, keys: Iterator[tuple[str, int]]) -> Iterator[dict[str, Any]]:
         """The rows of the given keys, in that order."""
+        if not self.offsets:
+            return
         with self.path.open("rb") as f:
             for key in keys:
                 f.seek(self.offsets[key])
@@ -120,7 +138,8 @@ class Journal:
 
     def close(self) -> None:
         self.sync()
-        self._file.close()
+        if self._file:
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self

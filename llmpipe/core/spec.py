@@ -95,10 +95,10 @@ def counted(config: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def same_settings(config: Any, recorded: Mapping[str, Any]) -> bool:
     """Whether a manifest's config is this one, but for fields that are free to change."""
-    return not changes(counted(config, recorded), counted(config, _plain(config)))
+    return not changes(counted(config, recorded), counted(config, plain(config)))
 
 
-def _plain(config: Any) -> dict[str, Any]:
+def plain(config: Any) -> dict[str, Any]:
     """A config as it stands in a manifest."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config), default=str))
     return plain
@@ -115,7 +115,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def fingerprint(spec: Spec) -> dict[str, Any]:
-    config = _plain(spec.config)
+    config = plain(spec.config)
     inputs: dict[str, dict[str, str]] = {}
     for role, value in spec.inputs.items():
         if isinstance(value, Artifact):

@@ -20,7 +20,7 @@ from typing import Any
 from llmpipe.core import fs
 from llmpipe.core.artifact import MANIFEST, Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.journal import Journal
+from llmpipe.core.journal import Journal, begun_with
 from llmpipe.core.paths import find_model
 from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Engine, Generation, Request, Sampling
@@ -28,7 +28,7 @@ from llmpipe.core.provenance import stamp
 from llmpipe.core.records import Message, Problem, Rollout
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.core.seeds import sample_seed
-from llmpipe.core.spec import counted, same_settings
+from llmpipe.core.spec import counted, plain, same_settings
 from llmpipe.tasks import ask
 
 log = logging.getLogger(__name__)
@@ -167,19 +167,11 @@ def _journal(config: Config, partial: Path, out: Path, mode: Mode) -> Journal:
     when it is forced again after a kill; the journal of another run is moved aside, not deleted.
     """
     path = partial / "journal.jsonl"
-    fresh = mode.force or mode.remake
-    header = {**counted(config, dataclasses.asdict(config)), "fresh": mode.force}
-    if path.exists():
-        with path.open(encoding="utf-8") as f:
-            first = f.readline()
-        try:
-            begun = json.loads(first)
-        except ValueError:
-            begun = {}  # torn in its first line: nothing is in it
-        if not mode.force:
-            header["fresh"] = begun.get("fresh", False)
-        if begun and begun != json.loads(json.dumps({"journal": 1, **header})) and fresh:
-            _aside(path, out)
+    begun = begun_with(path)
+    fresh = mode.force or bool(begun.get("fresh"))
+    header = {"journal": 1, **counted(config, plain(config)), "fresh": fresh}
+    if begun and begun != header and (mode.force or mode.remake):
+        _aside(path, out)
     return Journal(path, header)
 
 

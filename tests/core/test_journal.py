@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmpipe.core.errors import UserError
-from llmpipe.core.journal import Journal
+from llmpipe.core.journal import Journal, begun_with
 
 HEADER = {"model": "m", "temperature": 1.0}
 
@@ -56,9 +56,20 @@ def test_cut_anywhere_it_keeps_every_whole_line(cut: int, tmp_path_factory: Any)
 
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
-    Journal(tmp_path / "j", HEADER).close()
+    with Journal(tmp_path / "j", HEADER) as journal:
+        journal.append(row("a", 0))
     with pytest.raises(UserError, match=r"temperature was 1\.0, is now 0\.5"):
         Journal(tmp_path / "j", {**HEADER, "temperature": 0.5})
+
+
+def test_what_never_drew_a_row_binds_nobody(tmp_path: Path) -> None:
+    Journal(tmp_path / "j", HEADER).close()
+    assert not (tmp_path / "j").exists()
+    (tmp_path / "j").write_text('{"model": "m", "temperature": 1.0}\n{"problem_id": "a", "sam')
+    with Journal(tmp_path / "j", {**HEADER, "temperature": 0.5}) as journal:
+        journal.append(row("a", 0))
+    assert begun_with(tmp_path / "j") == {**HEADER, "temperature": 0.5}
+    assert begun_with(tmp_path / "none") == {}
 
 
 def test_damage_before_the_end_is_said_with_its_line(tmp_path: Path) -> None:

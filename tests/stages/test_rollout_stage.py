@@ -189,6 +189,13 @@ def test_a_begun_run_is_not_mixed_with_other_settings(problems: Path, tmp_path: 
     assert len(aside.read_text().splitlines()) == 6
 
 
+def test_a_mistyped_option_leaves_nothing_behind(problems: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no option 'p_corect'"):
+        sample(problems, tmp_path / "out", engine_args={"p_corect": "0.9"})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["problems"]
+    assert sample(problems, tmp_path / "out", engine_args={"p_correct": "0.9"}).rows == 40
+
+
 def test_a_forced_run_goes_on_when_forced_again(problems: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sample(problems, out)
