@@ -24,6 +24,8 @@ def best_fit_decreasing(lengths: NDArray[np.integer], capacity: int) -> list[lis
         raise ValueError(
             f"lengths from {lengths.min()} to {lengths.max()}, but they must be 1 to {capacity}"
         )
+    # More room than there are tokens is never used, and would only be kept account of.
+    capacity = min(capacity, int(lengths.sum()))
     bins: list[list[int]] = []
     stacks: list[list[int]] = [[] for _ in range(capacity + 1)]  # open bins by their free space
     occupied = 0  # bit s is set where stacks[s] has a bin

@@ -70,3 +70,8 @@ def test_nothing_makes_no_bins() -> None:
 
 def test_utilisation_is_the_share_of_room_that_is_used() -> None:
     assert utilisation(150, 2, 100) == 0.75
+
+
+def test_room_that_is_never_used_costs_nothing() -> None:
+    """A capacity of 10**12 tokens once asked for a list of as many stacks."""
+    assert best_fit_decreasing(np.array([3, 9]), 10**12) == [[1, 0]]
