@@ -12,13 +12,23 @@ def main() -> None:
     the result wants a look, 130 stopped by Ctrl-C.
     """
     from llmpipe.cli.app import app
-    from llmpipe.cli.output import say_error
+    from llmpipe.cli.output import say_error, say_stopped
     from llmpipe.core.errors import UserError
 
     try:
+        if any(map(_surrogate, sys.argv)):
+            raise UserError("an argument is not UTF-8 text", "write it in UTF-8")
         app()
     except UserError as e:
         say_error(e, as_json="--json" in sys.argv)
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as e:
+        code = 130 if isinstance(e, KeyboardInterrupt) else e.code
+        if code == 130:  # Typer makes this of Ctrl-C
+            say_stopped()
+        sys.exit(code)
+
+
+def _surrogate(word: str) -> bool:
+    """Whether Python put bytes into an argument that are no UTF-8."""
+    return any("\ud800" <= c <= "\udfff" for c in word)

@@ -29,7 +29,7 @@ def init(
 
 def show(
     folder: Annotated[Path, typer.Argument(help="An artifact, or a folder of artifacts.")],
-    rows: Annotated[int, typer.Option(help="Rows to print of an artifact.")] = 3,
+    rows: Annotated[int, typer.Option(min=0, help="Rows to print of an artifact.")] = 3,
     rejects: Annotated[bool, typer.Option("--rejects", help="Print dropped rows.")] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="List leftovers of broken runs, and offer to remove.")

@@ -18,6 +18,10 @@ Problems = Annotated[
     Path | None,
     typer.Option(help="Where the problems are now, if they were moved.", show_default=False),
 ]
+Rollouts = Annotated[
+    Path | None,
+    typer.Option(help="Where the rollouts are now, if they were moved.", show_default=False),
+]
 
 Model = Annotated[str, typer.Option(help="A model's folder, or its hub id once downloaded.")]
 Samples = Annotated[int, typer.Option("--n", "-n", help="Samples for each problem.")]

@@ -87,6 +87,11 @@ def say_error(error: UserError, *, as_json: bool) -> None:
         typer.echo(json.dumps({"error": error.message, "hint": error.hint}, ensure_ascii=False))
 
 
+def say_stopped() -> None:
+    """After Ctrl-C: nothing is broken, and what to do."""
+    typer.echo("Stopped. The same command goes on with it, or begins it again.", err=True)
+
+
 def _start_logging() -> None:
     logger = logging.getLogger("llmpipe")
     logger.setLevel(logging.DEBUG)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ from llmpipe.cli.options import (
     Model,
     Out,
     Problems,
+    Rollouts,
     Samples,
     Seed,
     System,
@@ -130,25 +132,37 @@ def eval_(
     system: System = None,
     limit: Limit = None,
     extract: Extract = "auto",
+    problems: Problems = None,
+    rollouts: Rollouts = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Score a model by unbiased pass@k. What is missing is sampled and judged inside OUT."""
+    """Score a model by unbiased pass@k. What is missing is sampled and judged inside OUT.
+
+    Another k or another way to read the answers scores the same samples again.
+    """
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         import llmpipe.stages.rollout as sampling
         import llmpipe.stages.score as scoring
         import llmpipe.stages.verify as judging
-        from llmpipe.core.records import Problem, Rollout
+        from llmpipe.core.records import Problem, Rollout, Verdict
 
         ks = integers(k, "--k")
+        n = 2 * max(ks) if n is None else n
         results: list[Result] = []
         path, record = _source(source, out, stage, results)
+        # Judging and scoring cost seconds: other settings make them again, and refuse nothing.
+        cheap = dataclasses.replace(stage.mode, remake=True)
         if record is Problem:
+            if n < max(ks):
+                raise UserError(
+                    f"pass@{max(ks)} needs {max(ks)} samples a problem", f"-n {max(ks)}"
+                )
             config = sampling.plan(
                 engine=engine,
                 model=_needed(model),
-                n=n or 2 * max(ks),
+                n=n,
                 limit=limit,
                 temperature=temperature,
                 top_p=top_p,
@@ -160,28 +174,46 @@ def eval_(
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
+        elif model or limit or few_shot or system:
+            typer.echo(f"{source} was sampled already: sampling options have no effect", err=True)
         if record is Rollout and not _only_planned(results):
-            results.append(
-                judging.run(judging.Config(extract=extract), path, out / "verdicts", stage.mode)
-            )
+            judge = judging.Config(extract=extract)
+            results.append(judging.run(judge, path, out / "verdicts", cheap, problems=problems))
             path = out / "verdicts"
+        elif record is Verdict and extract != "auto":
+            typer.echo(f"{source} was judged already: --extract has no effect", err=True)
         if not _only_planned(results):
-            results.append(scoring.run(scoring.Config(k=ks), path, out, stage.mode))
+            score = scoring.Config(k=ks)
+            made = scoring.run(score, path, out, cheap, problems=problems, rollouts=rollouts)
+            results.append(made)
+            if not as_json:
+                _say_scores(made)
         stage.finish(*results)
+
+
+def _say_scores(made: Result) -> None:
+    scores = {k: v for k, v in made.figures.items() if k.startswith("pass@")}
+    for name, value in scores.items():
+        typer.echo(f"{name:8} {'-' if value is None else f'{value:.4f}'}")
+    typer.echo(f"{made.figures['problems']} problems, n {made.figures['n']}")
 
 
 def _source(
     source: str, out: Path, stage: Stage, results: list[Result]
 ) -> tuple[Path, type[object]]:
     """What the score starts from; a recipe's problems are made first."""
-    from llmpipe.core.artifact import Artifact, record_of
-    from llmpipe.core.plugins import names
-    from llmpipe.core.records import Problem, Rollout, Verdict
+    from llmpipe.core.artifact import MANIFEST, Artifact, record_of
+    from llmpipe.core.plugins import load, names
+    from llmpipe.core.records import Problem, ProblemScore, Rollout, Verdict
 
+    if (out / MANIFEST).is_file():
+        Artifact.open(out, ProblemScore)  # before anything is sampled into another's folder
     if source in names("recipes") and not Path(source).exists():
         import llmpipe.stages.prepare as prepare
 
-        results.append(prepare.run(prepare.Config(source=source), out / "problems", stage.mode))
+        # The split that others are scored on, where the data set has one.
+        config = prepare.Config(source=source, split=load("recipes", source).test_split)
+        results.append(prepare.run(config, out / "problems", stage.mode))
         return out / "problems", Problem
     artifact = Artifact.open(Path(source), Problem, Rollout, Verdict)
     return artifact.path, record_of(artifact)

@@ -32,7 +32,9 @@ def load(path: Path, commands: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         raise UserError(f"{path} is no TOML: {e}", "see https://toml.io") from None
     defaults = {}
     for name, table in tables.items():
-        if name not in commands or not isinstance(table, dict):
+        if name in commands and not isinstance(table, dict):
+            raise UserError(f"{path} has {name} = ..., which must be a table", f"[{name}]")
+        if name not in commands:
             raise UserError(f"{path} has [{name}], which is no command", _near(name, commands))
         defaults[name] = _options(path, name, table, _parameters(commands[name]))
     return defaults
@@ -69,7 +71,8 @@ def _options(
         elif isinstance(value, list):
             values[parameter.name] = ",".join(str(item) for item in value)
         else:
-            values[parameter.name] = value if isinstance(value, bool) else str(value)
+            flag = isinstance(value, bool) and getattr(parameter, "is_flag", False)
+            values[parameter.name] = value if flag else str(value)
     return values
 
 

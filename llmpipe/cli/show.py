@@ -51,12 +51,15 @@ def show(folder: Path, *, rows: int, rejects: bool, as_json: bool) -> None:
 
 def find(folder: Path) -> list[Artifact]:
     """The artifacts below ``folder``, in the order they were made."""
-    found = [
-        Artifact.open(path.parent)
-        for path in folder.rglob(MANIFEST)
-        if not any(".partial" in part or ".old-" in part for part in path.parts)
-        and path.parent.name != ".llmpipe"
-    ]
+    found = []
+    for path in folder.rglob(MANIFEST):
+        parts = path.relative_to(folder).parts
+        if any(p.endswith(".partial") or ".old-" in p or p.startswith(".") for p in parts):
+            continue
+        try:
+            found.append(Artifact.open(path.parent))
+        except UserError as e:
+            typer.echo(f"left out: {e.message}", err=True)
     return sorted(found, key=lambda a: (a.manifest.started, a.manifest.ended, str(a.path)))
 
 
@@ -93,7 +96,7 @@ def _table(artifacts: list[Artifact], folder: Path) -> None:
     for artifact in artifacts:
         line = _line(artifact, folder)
         table.add_row(
-            line["made"],
+            escape(line["made"]),
             line["by"],
             str(line["read"]),
             str(line["kept"]),
@@ -102,6 +105,8 @@ def _table(artifacts: list[Artifact], folder: Path) -> None:
             escape(line["attention"] or _figures(line["figures"])),
         )
     _out.print(table)
+    for path in sorted(folder.rglob("*.partial")):
+        _out.print(f" {escape(path.relative_to(folder).as_posix())} is unfinished", style="yellow")
 
 
 def _figures(figures: Mapping[str, Any]) -> str:
@@ -117,9 +122,11 @@ def _artifact(artifact: Artifact, rows: int) -> None:
     facts = Table(box=None, show_header=False)
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row(str(artifact.path), f"{m.rows} {m.record} rows, made by {m.stage}, {m.ended}")
+    facts.add_row(
+        escape(str(artifact.path)), f"{m.rows} {m.record} rows, made by {m.stage}, {m.ended}"
+    )
     for role, entry in m.inputs.items():
-        facts.add_row(f"from {role}", entry["path"])
+        facts.add_row(f"from {role}", escape(entry["path"]))
     facts.add_row("config", escape(json.dumps(m.config, ensure_ascii=False)))
     dropped = ", ".join(f"{k} {v}" for k, v in m.counts["dropped"].items()) or "none"
     facts.add_row("dropped", f"{dropped} (of {m.counts['read']} read)")

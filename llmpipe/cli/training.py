@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Seed, System
+from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Rollouts, Seed, System
 from llmpipe.cli.output import Stage
 
 _PANEL = "Training data"
@@ -29,10 +29,7 @@ def select(
         Literal["shortest", "longest", "random"], typer.Option(help="Which ones, where M is given.")
     ] = "shortest",
     seed: Seed = 0,
-    rollouts: Annotated[
-        Path | None,
-        typer.Option(help="Where the rollouts are now, if they were moved.", show_default=False),
-    ] = None,
+    rollouts: Rollouts = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,

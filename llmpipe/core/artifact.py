@@ -79,7 +79,11 @@ class Manifest:
                     f"{path} has format {raw.get('format')!r}, not {FORMAT}",
                     "it was made by another llmpipe: make the artifact again",
                 )
-            return cls(**{k: v for k, v in raw.items() if k in known})
+            manifest = cls(**{k: v for k, v in raw.items() if k in known})
+            for name in ("config", "inputs", "files", "counts", "figures", "details"):
+                if not isinstance(getattr(manifest, name), dict):
+                    raise TypeError(f"its {name} is no object")
+            return manifest
         except (ValueError, TypeError, AttributeError) as e:
             raise UserError(
                 f"{path} is damaged: {e}", "make the artifact again with --force"

@@ -233,6 +233,7 @@ def _explained(wanted: Wanted, endpoint: str) -> Iterator[None]:
     """The library's errors in one line, with what to do."""
     from huggingface_hub.errors import (
         GatedRepoError,
+        HFValidationError,
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
         RevisionNotFoundError,
@@ -256,6 +257,10 @@ def _explained(wanted: Wanted, endpoint: str) -> Iterator[None]:
     except RevisionNotFoundError:
         raise UserError(
             f"{wanted} has no revision {wanted.revision}", "--revision main, a tag or a commit"
+        ) from None
+    except HFValidationError:
+        raise UserError(
+            f"{wanted.repo!r} is not the id of a repo", "write ORG/NAME, such as openai/gsm8k"
         ) from None
     except OfflineModeIsEnabled:
         raise UserError(

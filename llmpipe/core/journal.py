@@ -21,13 +21,13 @@ _SYNC_SECONDS = 1.0
 
 
 def begun_with(path: Path) -> dict[str, Any]:
-    """The header of the journal at ``path``; empty where there is none, or only a torn one."""
+    """The header of the journal at ``path``; empty where there is none, or a damaged one."""
     try:
         with path.open(encoding="utf-8") as f:
             header: dict[str, Any] = json.loads(f.readline())
     except (FileNotFoundError, ValueError):
         return {}
-    return header
+    return header if isinstance(header, dict) else {}
 
 
 class Journal:
@@ -69,7 +69,14 @@ class Journal:
         """Find the rows; False if there are none, and so nothing that binds to the old header."""
         lines = self._lines()
         _, found = next(lines)
-        for offset, row in lines:
+        if "journal" not in found:
+            raise UserError(
+                f"{self.path}:1 is damaged: under which settings it was begun can't be read",
+                "--force keeps it aside and starts over",
+            )
+        for number, (offset, row) in enumerate(lines, 2):
+            if not {"problem_id", "sample"} <= row.keys():
+                raise self._damaged(number)
             self.offsets[row["problem_id"], row["sample"]] = offset
         changed = [
             f"{k} was {json.dumps(found.get(k))}, is now {json.dumps(self._header.get(k))}"
@@ -88,13 +95,21 @@ class Journal:
         with self.path.open("rb") as f:
             for number, line in enumerate(f, 1):
                 try:
-                    yield offset, json.loads(line)
+                    row = json.loads(line)
                 except ValueError:
-                    raise UserError(
-                        f"{self.path}:{number} is damaged",
-                        f"delete line {number}: sed -i {number}d {self.path}",
-                    ) from None
+                    row = None
+                if not isinstance(row, dict):
+                    if number > 1:
+                        raise self._damaged(number)
+                    row = {}
+                yield offset, row
                 offset += len(line)
+
+    def _damaged(self, number: int) -> UserError:
+        return UserError(
+            f"{self.path}:{number} is damaged",
+            f"delete that line, and its sample is drawn again: sed -i {number}d {self.path}",
+        )
 
     def __contains__(self, key: tuple[str, int]) -> bool:
         return key in self.offsets

@@ -118,7 +118,8 @@ class Draw:
 class Recipe:
     """How one source becomes problems: a data set (``convert``) or a generator (``draw``).
 
-    A data set recipe names its hub ``repo``, the ``split`` and the ``columns`` it needs; its folder
+    A data set recipe names its hub ``repo``, the ``split`` to train on, the ``test_split`` to be
+    scored on where there is one, and the ``columns`` it needs; its folder
     is ``datasets/ORG/NAME``, and its files lie in ``folder`` of that. ``convert`` turns one row
     into a problem or says why not.
     A generator recipe has ``draw``, and ``default_limit`` for when no ``--limit`` is given.
@@ -130,6 +131,7 @@ class Recipe:
     repo: str | None = None
     folder: str = ""
     split: str = "train"
+    test_split: str | None = None
     columns: Sequence[str] = ()
     convert: Callable[[Mapping[str, Any]], Problem | Drop] | None = None
     draw: Callable[[Draw], Iterator[Problem | Drop]] | None = None

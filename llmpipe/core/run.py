@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from llmpipe.core import fs
-from llmpipe.core.artifact import MANIFEST, RUN_LOG, Artifact, Manifest
+from llmpipe.core.artifact import MANIFEST, REJECTS, RUN_LOG, Artifact, Manifest
 from llmpipe.core.errors import UserError
 from llmpipe.core.provenance import git_commit, log_to, now, redact, stamp, versions
 from llmpipe.core.spec import Input, Mode, Result, Spec, changes, counted, fingerprint
@@ -27,6 +28,8 @@ from llmpipe.core.writer import Writer
 __all__ = ["Input", "Mode", "Result", "Spec", "Writer", "execute"]
 
 log = logging.getLogger(__name__)
+
+_LONGEST_NAME = 220  # bytes; file systems allow 255, and what is beside it has a longer name
 
 Build = Callable[[Writer], None]
 
@@ -49,6 +52,8 @@ def execute(
         UserError: the output is something else, is being written by another run, or was made with
             another config and ``mode`` does not say to make it again.
     """
+    if not 0 < len(os.fsencode(spec.out.name)) <= _LONGEST_NAME:
+        raise UserError(f"-o {spec.out} is no folder that can be made", "-o runs/NAME")
     _recover(spec.out)
     prints = fingerprint(spec)
     old = _existing(spec, mode.force)
@@ -75,7 +80,12 @@ def execute(
 
 def _make(spec: Spec, build: Build, mode: Mode, prints: dict[str, Any], *, aside: bool) -> Result:
     partial = _partial(spec.out)
-    partial.mkdir(parents=True, exist_ok=True)
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise UserError(
+            f"can't write {spec.out}: {e.strerror}", "choose an -o that you can write"
+        ) from None
     new = partial / "new"
     with fs.locked(partial / "lock", str(spec.out)):
         if new.exists():
@@ -92,11 +102,9 @@ def _make(spec: Spec, build: Build, mode: Mode, prints: dict[str, Any], *, aside
         except BaseException as e:
             writer.abandon()
             shutil.rmtree(new)
-            if isinstance(e, UserError) and {f.name for f in partial.iterdir()} <= {
-                "lock",
-                RUN_LOG,
-            }:
-                shutil.rmtree(partial)  # nothing was begun that could be gone on with
+            begun = {f.name for f in partial.iterdir()} - {"lock", RUN_LOG}
+            if isinstance(e, UserError | KeyboardInterrupt) and not begun:
+                shutil.rmtree(partial)
             raise
         writer.attention = writer.attention or _empty(spec, writer)
         writer.figures["seconds"] = round(seconds, 3)
@@ -164,6 +172,8 @@ def _existing(spec: Spec, force: bool) -> Artifact | None:
     """The artifact at the output, if any. Anything else there is not ours to replace."""
     out = spec.out
     if not out.exists():
+        if out.is_symlink():
+            raise UserError(f"{out} is a link to nothing", "choose another -o")
         return None
     if (out / MANIFEST).is_file():
         try:
@@ -210,7 +220,7 @@ def _decide(
     if changed:
         raise UserError(
             f"{spec.out} was made with other settings: {'; '.join(changed)}",
-            "choose another -o, or --force to make it again",
+            "choose another -o, or --force to make it again (in a script: llmpipe --remake ...)",
         )
     digests = {k: v["digest"] for k, v in m.inputs.items()}
     news = [k for k, v in prints["inputs"].items() if digests.get(k) != v["digest"]]
@@ -238,18 +248,20 @@ def _swap(out: Path, partial: Path) -> None:
 
 
 def _carry(old: Path, new: Path) -> None:
-    """Artifacts that other stages keep inside this one (an eval's rollouts) move along.
+    """What others put inside the old artifact moves along: an eval's rollouts, a user's notes.
 
-    Those that the old artifact was made with (a held-out set) are part of it, and don't.
+    Only what its manifest lists goes with it.
     """
-    own: set[str] = set()
-    if (old / MANIFEST).is_file():
-        with contextlib.suppress(UserError):  # a damaged manifest says nothing
-            own = {name.partition("/")[0] for name in Manifest.read(old).files}
-    for child in old.iterdir():
-        moves = child.is_dir() and _ours(child) and child.name not in own
-        if moves and not (new / child.name).exists():
-            child.rename(new / child.name)
+    own = {MANIFEST, RUN_LOG, REJECTS}
+    with contextlib.suppress(UserError, FileNotFoundError):  # without one, nothing is listed
+        own |= set(Manifest.read(old).files)
+    files = [p for p in old.rglob("*") if not p.is_dir() or p.is_symlink()]
+    for path in files:
+        name = path.relative_to(old)
+        ours = name.as_posix() in own or name.parts[0] == "data"
+        if not ours and not (new / name).exists():
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            path.rename(new / name)
 
 
 def _recover(out: Path) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from llmpipe.core.errors import UserError
 from llmpipe.core.options import parse_options
 from llmpipe.core.protocols import Generation, Request, Sampling
 from llmpipe.core.records import FinishReason
@@ -37,6 +38,9 @@ class ScriptedEngine:
         self._model = model
         self._max_tokens = sampling.max_tokens
         given = parse_options(options, _DEFAULTS.keys(), "the scripted engine")
+        for name, value in given.items():
+            if not isinstance(value, int | float) or value < 0:
+                raise UserError(f"{name} is {value!r}", f"--engine-arg {name}={_DEFAULTS[name]}")
         self._options = {**_DEFAULTS, **given}
 
     def describe(self) -> Mapping[str, Any]:

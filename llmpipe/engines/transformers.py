@@ -40,6 +40,8 @@ class TransformersEngine:
             UserError: no torch, no such model, an unknown option, or the model can't be loaded.
         """
         given = {**_OPTIONS, **parse_options(options, _OPTIONS, "the transformers engine")}
+        if not isinstance(given["batch_size"], int) or given["batch_size"] < 1:
+            raise UserError(f"batch_size is {given['batch_size']!r}", "--engine-arg batch_size=16")
         folder = find_model(model)
         trust = bool(given["trust_remote_code"])
         # Threads that spin while they wait stall each other on a busy machine.
@@ -55,15 +57,16 @@ class TransformersEngine:
                     folder, dtype=given["dtype"], local_files_only=True, trust_remote_code=trust
                 )
                 self._model.to(device).eval()
-            except (ValueError, OSError) as e:
+            except Exception as e:  # a damaged file raises what its reader likes
+                reason = (str(e) or type(e).__name__).splitlines()[0]
                 raise UserError(
-                    f"transformers can't load {folder}: {str(e).splitlines()[0]}",
+                    f"transformers can't load {folder}: {reason}",
                     "download the model again, or use another",
                 ) from e
         self._torch = torch
         self._tokenizer = tokenizer
         self._name = model
-        self._batch_size = int(given["batch_size"])
+        self._batch_size = given["batch_size"]
         self._max_tokens = sampling.max_tokens
         limit = self._model.config.get_text_config().max_position_embeddings
         self._context = int(limit)

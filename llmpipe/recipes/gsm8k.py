@@ -38,6 +38,7 @@ RECIPE = Recipe(
     repo="openai/gsm8k",
     folder="main",
     split="train",
+    test_split="test",
     columns=("question", "answer"),
     convert=_convert,
 )

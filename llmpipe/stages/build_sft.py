@@ -140,7 +140,7 @@ def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Seque
 
 
 def _with_system(config: Config, messages: Sequence[Message]) -> Sequence[Message]:
-    if config.system is None:
+    if not config.system:
         return messages
     return [{"role": "system", "content": config.system}, *_split_system(messages)[1]]
 

@@ -63,6 +63,8 @@ def run(
     Raises:
         UserError: no conversations there, or no tokenizer with a chat template.
     """
+    if config.max_length < 2:
+        raise UserError(f"max-length is {config.max_length}", "--max-length 4096")
     sources = [Artifact.open(path, Conversation) for path in conversations]
     inputs: dict[str, Input] = {f"conversations/{i}": s for i, s in enumerate(sources)}
     inputs |= {f"tokenizer/{file.name}": file for file in _tokenizer_files(tokenizer)}
@@ -181,7 +183,7 @@ def _fault(config: Config, encoded: Encoded) -> Drop | None:
 def _pack(config: Config, spill: _Spill, writer: Writer) -> None:
     lengths = np.array(spill.lengths, dtype=np.int64)
     bins = best_fit_decreasing(lengths, config.max_length)
-    order = np.random.default_rng(config.seed).permutation(len(bins)).tolist()
+    order = np.random.default_rng(config.seed % 2**64).permutation(len(bins)).tolist()
     tokens, trained = int(lengths.sum()), 0
     if bins:
         ids, loss = spill.read()

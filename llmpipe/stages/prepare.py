@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -147,7 +148,13 @@ def _rows(config: Config, origin: Origin, recipe: Recipe, limit: int | None) -> 
         columns = [*keys, *(c for c in _CARRIED if c not in keys)]
         convert = _converter(keys, recipe.task, _source_name(origin.path))
     for i, row in enumerate(source.read(columns), 1):
-        yield f"row {i}", convert(row)
+        try:
+            made = convert(row)
+            if isinstance(made, Problem):
+                json.dumps(made.as_row(), ensure_ascii=False).encode()
+        except UnicodeEncodeError as e:
+            made = Drop(reason="not_unicode", detail=f"{e.reason}: {e.object[e.start : e.end]!r}")
+        yield f"row {i}", made
 
 
 def _keys(config: Config, source: Source) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import collections
 import dataclasses
 import json
 import logging
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ def plan(
     """
     for name, low in (("n", 1), ("limit", 1), ("max_tokens", 1), ("temperature", 0)):
         value = rest.get(name)
-        if value is not None and value < low:
+        if value is not None and not low <= value < math.inf:
             raise UserError(
                 f"{name} is {value}, but must be at least {low}", "llmpipe rollout --help"
             )
@@ -114,6 +115,11 @@ def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
         config, instructions={task: load("tasks", task).instruction for task in tasks}
     )
     wanted = dict.fromkeys(ids, config.n)
+    if config.few_shot and not any(s.get("task") in {None, *tasks} for s in config.few_shot):
+        raise UserError(
+            f"no worked example is for {' or '.join(tasks) or 'any task'}",
+            'an example says its task: {"task": "math", "prompt": "...", "response": "..."}',
+        )
     spec = Spec(
         stage="rollout",
         record=Rollout,
@@ -170,7 +176,7 @@ def _journal(config: Config, partial: Path, out: Path, mode: Mode) -> Journal:
     begun = begun_with(path)
     fresh = mode.force or bool(begun.get("fresh"))
     header = {"journal": 1, **counted(config, plain(config)), "fresh": fresh}
-    if begun and begun != header and (mode.force or mode.remake):
+    if path.exists() and begun != header and (mode.force or mode.remake):
         _aside(path, out)
     return Journal(path, header)
 
@@ -348,6 +354,7 @@ def _keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
 def _read_few_shot(path: Path) -> Iterator[dict[str, str]]:
     if not path.is_file():
         raise UserError(f"there is no file {path}", "--few-shot takes a JSON Lines file")
+    count = 0
     example = '{"task": "math", "prompt": "What is 1 + 1?", "response": "It is \\\\boxed{2}."}'
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
@@ -357,6 +364,9 @@ def _read_few_shot(path: Path) -> Iterator[dict[str, str]]:
             good = {"prompt", "response"} <= shot.keys() <= {"task", "prompt", "response"}
         except (ValueError, AttributeError):
             good = False
-        if not good or not all(isinstance(v, str) for v in shot.values()):
+        if not good or not all(isinstance(v, str) and v.strip() for v in shot.values()):
             raise UserError(f"{path}:{number} is no worked example", f"a line looks like {example}")
+        count += 1
         yield shot
+    if not count:
+        raise UserError(f"{path} holds no worked example", f"a line looks like {example}")

@@ -70,6 +70,13 @@ def run(
         for score in scores:
             writer.add(score)
         results = _results(config, scores, _settings(judged, sampled))
+        short = {n: m["too_few"] for n, m in results["metrics"].items() if m.get("too_few")}
+        if short:
+            name, count = next(reversed(short.items()))
+            writer.attention = (
+                f"{name} can't be said: {count} of {len(scores)} problems have too few samples "
+                "without an error"
+            )
         writer.attach(RESULTS, json.dumps(results, ensure_ascii=False, indent=2) + "\n")
         writer.figures |= {name: m["value"] for name, m in results["metrics"].items()}
         writer.figures |= {"problems": results["problems"], "n": results["n"], **results["rates"]}

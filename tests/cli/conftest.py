@@ -13,13 +13,17 @@ import pytest
 Llmpipe = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def _word(argument: object) -> str | bytes:
+    return argument if isinstance(argument, bytes) else str(argument)
+
+
 @pytest.fixture
 def llmpipe(tmp_path: Path) -> Llmpipe:
     """Call ``llmpipe ARGUMENTS...`` in the test's own folder."""
 
     def call(*arguments: object, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "llmpipe", *map(str, arguments)],
+            [sys.executable, "-m", "llmpipe", *map(_word, arguments)],
             cwd=tmp_path,
             env={**os.environ, "COLUMNS": "200", **env},
             capture_output=True,

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 Llmpipe = Callable[..., subprocess.CompletedProcess[str]]
@@ -92,6 +94,44 @@ def test_an_eval_keeps_what_it_sampled_and_goes_on(llmpipe: Llmpipe, tmp_path: P
     assert json.loads((tmp_path / "again/results.json").read_text())["n"] == 4
 
 
+def test_another_k_scores_the_same_samples_again(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 4)
+    options = ["--engine", "scripted", "--model", "none", "--max-tokens", 64, "-n", 4]
+    said = llmpipe("eval", "m", "-o", "e", "--k", 1, *options)
+    assert said.stdout.startswith("pass@1 ")
+    again = llmpipe("eval", "m", "-o", "e", "--k", "1,2,4", "--extract", "boxed", *options)
+    assert "samples to draw" not in again.stderr
+    metrics = json.loads((tmp_path / "e/results.json").read_text())["metrics"]
+    assert list(metrics) == ["pass@1", "pass@2", "pass@4", "avg@n"]
+    said = llmpipe("eval", "m", "-o", "f", "--k", 8, *options, code=2)
+    assert "pass@8 needs 8 samples" in said.stderr
+    assert not (tmp_path / "f").exists()
+    llmpipe("eval", "m", "-o", "m", "--k", 1, *options, code=2)
+    assert not (tmp_path / "m/rollouts").exists()
+    assert "no effect" in llmpipe("eval", "e/verdicts", "-o", "g", "--k", 1, "--limit", 2).stderr
+
+
+def test_moved_problems_can_be_named_to_an_eval(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 4)
+    options = ["--engine", "scripted", "--model", "none", "--max-tokens", 64, "-n", 2]
+    llmpipe("eval", "m", "-o", "e", "--k", 1, *options)
+    (tmp_path / "m").rename(tmp_path / "moved")
+    said = llmpipe("eval", "e/verdicts", "-o", "f", "--k", 1, code=2).stderr
+    assert "say where it is now: --problems DIR" in said
+    llmpipe("eval", "e/verdicts", "-o", "f", "--k", 1, "--problems", "moved")
+
+
+def test_a_data_set_is_scored_on_its_test_split(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    folder = tmp_path / "datasets/openai/gsm8k/main"
+    folder.mkdir(parents=True)
+    for split, count in (("train", 5), ("test", 3)):
+        rows = [{"question": f"{split} {i}?", "answer": f"It is.\n#### {i}"} for i in range(count)]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}-00000-of-00001.parquet")
+    options = ["--engine", "scripted", "--model", "none", "-n", 1, "--k", 1]
+    llmpipe("eval", "gsm8k", "-o", "e", *options)
+    assert json.loads((tmp_path / "e/results.json").read_text())["problems"] == 3
+
+
 def test_the_default_n_of_an_eval_is_twice_the_largest_k(llmpipe: Llmpipe, tmp_path: Path) -> None:
     llmpipe("maze", "-o", "m", "--size", 4, "--count", 3)
     llmpipe("eval", "m", "-o", "e", "--k", "1,3", "--engine", "scripted", "--model", "none")
@@ -152,6 +192,17 @@ BAD = {
         "llmpipe download no/such",
     ),
     "an output below a file": (["maze", "--size", 4, "-o", "good.jsonl/x"], "can't write"),
+    "an output that can't be": (["maze", "--size", 4, "-o", "/proc/x"], "can't write"),
+    "an output that has no name": (["maze", "--size", 4, "-o", "."], "is no folder"),
+    "an output with a long name": (["maze", "--size", 4, "-o", "x" * 300], "x" * 300),
+    "a temperature that is no number": (
+        ["rollout", "problems", "-o", "x", "--model", "none", "--temperature", "nan"],
+        "temperature is nan",
+    ),
+    "bytes that are no text": (
+        ["build-sft", "problems", "-o", "x", "--system", b"\xff"],
+        "not UTF-8 text",
+    ),
     "an output that is something else": (
         ["maze", "--size", 4, "-o", "plain"],
         "not made by llmpipe",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llmpipe.core.errors import UserError
 from llmpipe.core.journal import Journal, begun_with
 
-HEADER = {"model": "m", "temperature": 1.0}
+HEADER = {"journal": 1, "model": "m", "temperature": 1.0}
 
 
 def row(problem: str, sample: int, text: str = "x") -> dict[str, Any]:
@@ -65,7 +65,9 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
 def test_what_never_drew_a_row_binds_nobody(tmp_path: Path) -> None:
     Journal(tmp_path / "j", HEADER).close()
     assert not (tmp_path / "j").exists()
-    (tmp_path / "j").write_text('{"model": "m", "temperature": 1.0}\n{"problem_id": "a", "sam')
+    (tmp_path / "j").write_text(
+        '{"journal": 1, "model": "m", "temperature": 1.0}\n{"problem_id": "a", "sam'
+    )
     with Journal(tmp_path / "j", {**HEADER, "temperature": 0.5}) as journal:
         journal.append(row("a", 0))
     assert begun_with(tmp_path / "j") == {**HEADER, "temperature": 0.5}
@@ -80,3 +82,10 @@ def test_damage_before_the_end_is_said_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(lines[0] + b'{"problem_id": \n' + lines[2])
     with pytest.raises(UserError, match=r"j:2 is damaged"):
         Journal(tmp_path / "j", HEADER)
+    (tmp_path / "j").write_bytes(lines[0] + b"5\n" + lines[2])
+    with pytest.raises(UserError, match=r"j:2 is damaged"):
+        Journal(tmp_path / "j", HEADER)
+    (tmp_path / "j").write_bytes(b'{"jour\n' + lines[1])
+    with pytest.raises(UserError, match=r"j:1 is damaged") as lost:
+        Journal(tmp_path / "j", HEADER)
+    assert "--force keeps it aside" in str(lost.value.hint)

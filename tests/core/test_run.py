@@ -180,6 +180,16 @@ def test_artifacts_of_other_stages_inside_move_along(tmp_path: Path) -> None:
     assert Artifact.open(tmp_path / "out/inner").rows == 1
 
 
+def test_what_a_user_put_inside_moves_along_too(tmp_path: Path) -> None:
+    make(tmp_path / "out", Config(rows=2))
+    (tmp_path / "out/notes.txt").write_text("keep")
+    make(tmp_path / "out/deep/down", Config(rows=1))
+    make(tmp_path / "out", Config(rows=3), Mode(force=True))
+    assert (tmp_path / "out/notes.txt").read_text() == "keep"
+    assert Artifact.open(tmp_path / "out/deep/down").rows == 1
+    assert len(list((tmp_path / "out/data").iterdir())) == 1
+
+
 def test_what_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/chapter1.tex").write_text("...")

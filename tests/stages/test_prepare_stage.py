@@ -65,6 +65,15 @@ def gsm8k(root: Path, count: int = 4) -> Path:
     return folder.parent
 
 
+def test_text_that_is_no_unicode_is_a_reject(tmp_path: Path) -> None:
+    """Half of a surrogate pair, as scraped JSON holds it, once ended the whole run."""
+    file = tmp_path / "rows.jsonl"
+    lines = ['"1?", "answer": "1"', '"\\ud83d?", "answer": "1"', '"2?", "answer": "\\udc00"']
+    file.write_text("\n".join(f'{{"problem": {line}}}' for line in lines))
+    result = prepare(file, tmp_path / "out")
+    assert (result.rows, dict(result.dropped)) == (1, {"not_unicode": 2})
+
+
 def test_rows_with_usual_columns_become_problems(tmp_path: Path) -> None:
     path = jsonl(
         tmp_path / "mine.jsonl",

@@ -236,6 +236,12 @@ def test_worked_examples_come_first_and_only_for_their_task(problems: Path, tmp_
     shots.write_text('{"prompt": "p"}\n')
     with pytest.raises(UserError, match=r"shots\.jsonl:1 is no worked example"):
         sample(problems, tmp_path / "other", few_shot=shots)
+    shots.write_text("\n")
+    with pytest.raises(UserError, match=r"shots\.jsonl holds no worked example"):
+        sample(problems, tmp_path / "other", few_shot=shots)
+    shots.write_text('{"task": "maze", "prompt": "S.E", "response": "RR"}\n')
+    with pytest.raises(UserError, match="no worked example is for math"):
+        sample(problems, tmp_path / "other", few_shot=shots)
 
 
 @pytest.mark.parametrize(
