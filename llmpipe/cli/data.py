@@ -133,15 +133,19 @@ def filter_(
     difficulty: Annotated[
         str | None, typer.Option(help="Difficulties to keep, A:B; either end may be left out.")
     ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A rule to drop rows by; may be repeated (all of them by default)."),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
     """Keep problems that can be checked and are of the wanted level and difficulty."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
-        from llmpipe.stages.filter import Config, run
+        from llmpipe.stages.filter import RULES, Config, run
 
-        config = Config(levels=level, difficulty=difficulty)
+        config = Config(levels=level, difficulty=difficulty, drop=tuple(drop or RULES))
         stage.finish(run(config, problems, out, stage.mode))
 
 

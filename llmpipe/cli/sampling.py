@@ -154,11 +154,9 @@ def eval_(
         path, record = _source(source, out, stage, results)
         # Judging and scoring cost seconds: other settings make them again, and refuse nothing.
         cheap = dataclasses.replace(stage.mode, remake=True)
-        if record is Problem:
-            if n < max(ks):
-                raise UserError(
-                    f"pass@{max(ks)} needs {max(ks)} samples a problem", f"-n {max(ks)}"
-                )
+        if record is Problem and n < (most := max(ks)):
+            raise UserError(f"pass@{most} needs {most} samples a problem", f"-n {most}")
+        if record is Problem and not _only_planned(results):
             config = sampling.plan(
                 engine=engine,
                 model=_needed(model),
@@ -174,7 +172,7 @@ def eval_(
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
-        elif model or limit or few_shot or system:
+        elif record is not Problem and (model or limit or few_shot or system):
             typer.echo(f"{source} was sampled already: sampling options have no effect", err=True)
         if record is Rollout and not _only_planned(results):
             judge = judging.Config(extract=extract)
@@ -186,7 +184,7 @@ def eval_(
             score = scoring.Config(k=ks)
             made = scoring.run(score, path, out, cheap, problems=problems, rollouts=rollouts)
             results.append(made)
-            if not as_json:
+            if not as_json and not made.plan:
                 _say_scores(made)
         stage.finish(*results)
 
@@ -206,7 +204,7 @@ def _source(
     from llmpipe.core.plugins import load, names
     from llmpipe.core.records import Problem, ProblemScore, Rollout, Verdict
 
-    if (out / MANIFEST).is_file():
+    if (out / MANIFEST).is_file() and not stage.mode.force:
         Artifact.open(out, ProblemScore)  # before anything is sampled into another's folder
     if source in names("recipes") and not Path(source).exists():
         import llmpipe.stages.prepare as prepare

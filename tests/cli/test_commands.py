@@ -111,6 +111,18 @@ def test_another_k_scores_the_same_samples_again(llmpipe: Llmpipe, tmp_path: Pat
     assert "no effect" in llmpipe("eval", "e/verdicts", "-o", "g", "--k", 1, "--limit", 2).stderr
 
 
+def test_a_dry_eval_says_the_first_thing_it_would_make(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 2)
+    options = ["-o", "e", "--k", 1, "--engine", "scripted", "--model", "none", "-n", 1]
+    assert "would make e/rollouts" in llmpipe("eval", "m", *options, "--dry-run").stderr
+    assert "would make e/problems" in llmpipe("eval", "reasoning-gym", *options, "--dry-run").stderr
+    assert not (tmp_path / "e").exists()
+    llmpipe("eval", "m", *options)
+    planned = llmpipe("eval", "m", *options, "--n", 2, "--k", 2, "--dry-run").stderr
+    assert "would make e/rollouts from m: going on with it" in planned
+    assert json.loads((tmp_path / "e/results.json").read_text())["n"] == 1
+
+
 def test_moved_problems_can_be_named_to_an_eval(llmpipe: Llmpipe, tmp_path: Path) -> None:
     llmpipe("maze", "-o", "m", "--size", 4, "--count", 4)
     options = ["--engine", "scripted", "--model", "none", "--max-tokens", 64, "-n", 2]
@@ -203,6 +215,7 @@ BAD = {
         ["build-sft", "problems", "-o", "x", "--system", b"\xff"],
         "not UTF-8 text",
     ),
+    "an unknown rule": (["filter", "problems", "-o", "x", "--drop", "hard"], "malformed"),
     "an output that is something else": (
         ["maze", "--size", 4, "-o", "plain"],
         "not made by llmpipe",
