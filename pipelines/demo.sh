@@ -6,11 +6,14 @@ cd "$(dirname "$0")/.."
 
 BIN=${BIN:-.venv/bin}         # where setup.sh put llmpipe
 OUT=${OUT:-runs/demo}         # where everything goes
+ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
+if [ "$ENGINE" = transformers ]; then # a fifth as fast: fewer of everything
+    : "${PROBLEMS:=24}" "${HELD_OUT:=12}" "${MAZES:=4}"
+fi
 PROBLEMS=${PROBLEMS:-72}      # math problems to train on
 HELD_OUT=${HELD_OUT:-40}      # math problems to score on
 MAZES=${MAZES:-12}            # mazes of each size to train on, and half as many to score on
 KEEP=${KEEP:-4}               # right answers to keep of each problem
-ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
 MODEL=HuggingFaceTB/SmolLM2-135M-Instruct
 SAMPLING=(--model "$MODEL" --engine "$ENGINE" -n 8 --temperature 0.8 --max-tokens 64
           --few-shot pipelines/demo-few-shot.jsonl)
