@@ -84,7 +84,9 @@ def plan(
                 f"{name} is {value}, but must be at least {low}", "llmpipe rollout --help"
             )
     if not 0 < rest.get("top_p", 1) <= 1:
-        raise UserError(f"top-p is {rest['top_p']}, but must be over 0 and at most 1")
+        raise UserError(
+            f"top-p is {rest['top_p']}, but must be over 0 and at most 1", "--top-p 0.95"
+        )
     kind: type[Engine] = load("engines", engine)
     digest = None
     if kind.local_model:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from llmpipe.core.records import (
     RECORDS,
     Problem,
@@ -57,9 +59,7 @@ def test_rows_survive_arrow() -> None:
 def test_every_record_names_the_columns_of_its_schema() -> None:
     for record in RECORDS.values():
         assert record.SCHEMA.metadata is None
-        assert list(record.__dataclass_fields__) == ["SCHEMA", *record.SCHEMA.names] or (
-            [f for f in record.__dataclass_fields__ if f != "SCHEMA"] == record.SCHEMA.names
-        )
+        assert [f.name for f in dataclasses.fields(record)] == record.SCHEMA.names
 
 
 def test_payload_is_json_with_sorted_keys() -> None:
