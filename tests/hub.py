@@ -1,47 +1,55 @@
-"""A hub on the loopback for tests: enough of the Hugging Face hub for its own client.
+"""A hub on the loopback for tests: enough of the Hugging Face hub for its own client and mirrors.
 
 ``with Hub({"models/ORG/NAME": folder, "datasets/ORG/NAME": folder}) as url: ...`` serves folders as
-repos with one commit each, on branch main. Files of ``lfs_from`` bytes or more are LFS files. It
-answers repo info, the file tree, and files by HEAD and GET, with ranges.
+repos with branch main, at another commit after any change. Files of ``lfs_from`` bytes or more are
+LFS files. It answers repo info, the file tree, paths-info, and files by HEAD and GET, with ranges.
+
+    python tests/hub.py models/ORG/NAME=FOLDER... [--port N] [--lfs-from BYTES]
+
+serves until it is killed; the first line that it prints is its URL.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import hashlib
-import json
-import re
+import shutil
 import socket
+import sys
+import tempfile
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Collection, Mapping, Sequence
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-_API = re.compile(
-    r"/api/(?P<repo>(?:models|datasets)/[^/]+/[^/]+)"
-    r"(?:/(?P<what>revision|tree)/(?P<revision>[^/]+))?(?:/(?P<path>.*))?"
-)
-_FILE = re.compile(r"/(?P<repo>(?:datasets/)?[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
+from hub_faults import Fault, take
+from hub_files import Store
+from hub_http import Handler, Request
 
-
-@dataclass(frozen=True)
-class Request:
-    """What a client asked: its method, its path, and the token it sent (if any)."""
-
-    method: str
-    path: str
-    authorization: str | None
+__all__ = ["Fault", "Hub", "Request"]
 
 
 class Hub:
-    """``flips`` says how often a file, by its path in the repo, is served with one byte flipped.
+    """Everything but ``repos`` and ``port`` may be changed while it serves.
 
-    ``gated`` names repos that nobody may read. What clients asked is kept in ``requests``.
+    Args:
+        flips: how often a file, by its path in its repo, is served with its last byte wrong.
+        gated: repos whose files are for ``token`` only; their listing is for everyone.
+        private: repos that are missing to everyone without ``token``.
+        token: what opens those; None: nothing does. Another token is refused (401) for any repo,
+            unless this is None.
+        faults: what goes wrong, see `Fault`; the first that match are applied.
+        page: entries in a page of a listing.
+        next_base: the base URL in the link to the next page, instead of the one asked at.
+        cdn: base URL of another hub of the same repos, or "self": LFS files are redirected to it.
+
+    Attributes:
+        requests: what clients asked so far.
+        after: called when a request has been answered, before the next on its connection is read;
+            by one thread at a time.
     """
 
     def __init__(
@@ -51,17 +59,37 @@ class Hub:
         lfs_from: int = 1024,
         flips: Mapping[str, int] | None = None,
         gated: Collection[str] = (),
+        private: Collection[str] = (),
+        token: str | None = None,
+        faults: Sequence[Fault] = (),
+        page: int = 1000,
+        next_base: str | None = None,
+        cdn: str | None = None,
+        port: int = 0,
     ) -> None:
         self.repos = dict(repos)
-        self.lfs_from = lfs_from
         self.flips = Counter(flips or {})
         self.gated = gated
+        self.private = private
+        self.token = token
+        self.faults = list(faults)
+        self.page = page
+        self.next_base = next_base
+        self.cdn = cdn
         self.requests: list[Request] = []
+        self.after: Callable[[Request], None] | None = None
         self.connections: set[socket.socket] = set()
+        self.stopped = threading.Event()
+        self.store = Store(self.repos, lfs_from)
+        self._lock = threading.Lock()
+        self._after_lock = threading.Lock()
+        self._port = port
+        self._frozen: Path | None = None
 
     def __enter__(self) -> str:
-        handler = type("Handler", (_Handler,), {"hub": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.stopped.clear()
+        handler = type("BoundHandler", (Handler,), {"hub": self})
+        self._server = _Server(("127.0.0.1", self._port), handler)
         serve = self._server.serve_forever
         self._thread = threading.Thread(target=serve, args=(0.02,), daemon=True)
         self._thread.start()
@@ -70,140 +98,77 @@ class Hub:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
+        self.stopped.set()
         self._server.shutdown()
         self._server.server_close()
         for connection in list(self.connections):  # a client keeps its own open
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
-
-    def files(self, repo: str) -> Iterator[tuple[str, bytes]]:
-        root = self.repos[repo]
-        for file in sorted(p for p in root.rglob("*") if p.is_file()):
-            yield file.relative_to(root).as_posix(), file.read_bytes()
+        if self._frozen:
+            shutil.rmtree(self._frozen)
+            self._frozen = None
 
     def commit(self, repo: str) -> str:
-        """The commit that a repo's files are at: another after any change."""
-        digest = hashlib.sha1(repo.encode())
-        for path, content in self.files(repo):
-            digest.update(f"{path}\0{_blob(content)}\n".encode())
-        return digest.hexdigest()
+        """The commit that a repo's branch is at: another after any change."""
+        return self.store.head(repo)
 
-    def entry(self, path: str, content: bytes) -> dict[str, Any]:
+    def snapshot(self, repo: str) -> str:
+        """Keep what a repo holds now under its commit, also after the folder changes."""
+        self._frozen = self._frozen or Path(tempfile.mkdtemp(prefix="hub-"))
+        return self.store.freeze(repo, self._frozen / repo)
+
+    def entry(self, path: str, content: Path) -> dict[str, Any]:
         """A file as the tree lists it."""
-        if len(content) < self.lfs_from:
-            return {"type": "file", "path": path, "size": len(content), "oid": _blob(content)}
-        sha256 = hashlib.sha256(content).hexdigest()
-        pointer = (
-            "version https://git-lfs.github.com/spec/v1\n"
-            f"oid sha256:{sha256}\nsize {len(content)}\n"
-        ).encode()
-        return {
-            "type": "file",
-            "path": path,
-            "size": len(content),
-            "oid": _blob(pointer),
-            "lfs": {"oid": sha256, "size": len(content), "pointerSize": len(pointer)},
-        }
+        file = self.store.file(content)
+        entry: dict[str, Any] = {"type": "file", "path": path, "size": file.size, "oid": file.oid}
+        if file.sha256:
+            lfs = {"oid": file.sha256, "size": file.size, "pointerSize": file.pointer_size}
+            entry["lfs"] = lfs
+        return entry
+
+    def answered(self, request: Request) -> None:
+        with self._after_lock:
+            if self.after:
+                self.after(request)
+
+    def take_faults(self, path: str, method: str, *, has_body: bool) -> Mapping[str, Fault]:
+        """The faults that apply to a request, by kind; they count down."""
+        with self._lock:
+            return take(self.faults, path, method, has_body=has_body)
+
+    def take_flip(self, path: str) -> bool:
+        """Whether the last byte is to be wrong this time."""
+        with self._lock:
+            flip = self.flips[path] > 0
+            self.flips[path] -= flip
+        return flip
 
 
-def _blob(content: bytes) -> str:
-    """Git's hash of a file."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    hub: Hub
-    protocol_version = "HTTP/1.1"
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Serve folders as a Hugging Face hub would.")
+    parser.add_argument("repos", nargs="+", metavar="models/ORG/NAME=FOLDER")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--lfs-from", type=int, default=1024, metavar="BYTES")
+    options = parser.parse_args()
+    repos = {name: Path(folder) for name, _, folder in (r.partition("=") for r in options.repos)}
+    hub = Hub(repos, lfs_from=options.lfs_from, port=options.port)
+    for repo in repos:
+        hub.commit(repo)  # hash everything before the first client waits for it
+    with hub as url:
+        sys.stdout.write(f"{url}\n")
+        sys.stdout.flush()
+        hub.stopped.wait()
 
-    def setup(self) -> None:
-        super().setup()
-        self.hub.connections.add(self.connection)
 
-    def finish(self) -> None:
-        self.hub.connections.discard(self.connection)
-        super().finish()
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        self.hub.requests.append(
-            Request(self.command, self.path, self.headers.get("Authorization"))
-        )
-        path = unquote(urlsplit(self.path).path)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a client that left
-            if api := _API.fullmatch(path):
-                self._api(api)
-            elif file := _FILE.fullmatch(path):
-                self._file(file)
-            else:
-                self._refuse(404, "not here")
-
-    def _found(self, repo: str, revision: str | None) -> str | None:
-        """The commit of a repo that may be read at that revision; else the client is told why."""
-        if repo not in self.hub.repos:
-            self._refuse(404, "RepoNotFound")
-        elif repo in self.hub.gated:
-            self._refuse(403, "GatedRepo")
-        elif revision not in (None, "main", commit := self.hub.commit(repo)):
-            self._refuse(404, "RevisionNotFound")
-        else:
-            return commit
-        return None
-
-    def _api(self, asked: re.Match[str]) -> None:
-        repo = asked["repo"]
-        commit = self._found(repo, asked["revision"])
-        if commit is None:
-            return
-        entries = [self.hub.entry(path, content) for path, content in self.hub.files(repo)]
-        if asked["what"] == "tree":
-            inside = f"{asked['path']}/" if asked["path"] else ""
-            self._json([e for e in entries if e["path"].startswith(inside)])
-        else:
-            siblings = [{"rfilename": e["path"]} for e in entries]
-            self._json({"id": repo.partition("/")[2], "sha": commit, "siblings": siblings})
-
-    def _file(self, asked: re.Match[str]) -> None:
-        repo = asked["repo"] if asked["repo"].startswith("datasets/") else f"models/{asked['repo']}"
-        commit = self._found(repo, asked["revision"])
-        if commit is None:
-            return
-        content = dict(self.hub.files(repo)).get(asked["path"])
-        if content is None:
-            self._refuse(404, "EntryNotFound", {"X-Repo-Commit": commit})
-            return
-        entry = self.hub.entry(asked["path"], content)
-        headers = {
-            "X-Repo-Commit": commit,
-            "ETag": f'"{entry["lfs"]["oid"] if "lfs" in entry else entry["oid"]}"',
-            "Accept-Ranges": "bytes",
-        }
-        if self.command == "GET" and self.hub.flips[asked["path"]]:
-            self.hub.flips[asked["path"]] -= 1
-            content = content[:-1] + bytes([content[-1] ^ 1])
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if not wanted:
-            self._send(200, content, headers)
-            return
-        start, end = int(wanted[1]), int(wanted[2] or len(content) - 1)
-        headers["Content-Range"] = f"bytes {start}-{end}/{len(content)}"
-        self._send(206, content[start : end + 1], headers)
-
-    def _json(self, value: Any) -> None:
-        self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
-
-    def _refuse(self, code: int, error: str, headers: Mapping[str, str] | None = None) -> None:
-        self._send(code, b"", {"X-Error-Code": error, "X-Error-Message": error, **(headers or {})})
-
-    def _send(self, code: int, body: bytes, headers: Mapping[str, str]) -> None:
-        self.send_response(code)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Say nothing."""
+if __name__ == "__main__":
+    main()

@@ -151,3 +151,24 @@ def test_the_chain_on_a_model_and_a_data_set_of_the_hub(
             (project / "llmpipe.toml").write_text(settings)
     results = json.loads((project / "runs/eval/results.json").read_text())
     assert list(results["metrics"]) == ["pass@8", "avg@n"]
+
+
+def test_downloads_by_mirrors(tmp_path: Path) -> None:
+    model = tmp_path / "served/model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    (model / "model.safetensors").write_bytes(bytes(5000))
+    rows = tmp_path / "served/rows/main"
+    rows.mkdir(parents=True)
+    (rows / "train.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n')
+    repos = {
+        "models/Qwen/Qwen2.5-1.5B-Instruct": model,
+        "models/HuggingFaceTB/SmolLM2-135M-Instruct": model,
+        "datasets/openai/gsm8k": rows.parent,
+    }
+    with Hub(repos) as mirror, Hub(repos) as hub:
+        urls = {"https://hf-mirror.com": mirror, "https://huggingface.co": hub}
+        for command in commands("hf-mirror.com"):
+            call([urls.get(word, word) for word in command], tmp_path)
+    assert (tmp_path / "models/Qwen/Qwen2.5-1.5B-Instruct/model.safetensors").exists()
+    assert (tmp_path / "datasets/openai/gsm8k/main/train.jsonl").exists()

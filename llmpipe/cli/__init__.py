@@ -15,6 +15,7 @@ def main() -> None:
     from llmpipe.cli.output import say_error, say_stopped
     from llmpipe.core.errors import UserError
 
+    _hide_secrets()
     try:
         if any(map(_surrogate, sys.argv)):
             raise UserError("an argument is not UTF-8 text", "write it in UTF-8")
@@ -27,6 +28,17 @@ def main() -> None:
         if code == 130:  # Typer makes this of Ctrl-C
             say_stopped()
         sys.exit(code)
+
+
+def _hide_secrets() -> None:
+    """Keep a token given as an option out of what `ps` shows to everyone on the machine."""
+    from llmpipe.core.provenance import redact
+
+    shown = redact(sys.argv)
+    if shown != sys.argv:
+        from setproctitle import setproctitle
+
+        setproctitle(" ".join(shown))
 
 
 def _surrogate(word: str) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from llmpipe.cli.options import AsJson, DryRun, Force, Out, Seed, pairs
 from llmpipe.cli.output import Stage
+from llmpipe.core.errors import UserError
+
+if TYPE_CHECKING:
+    from llmpipe.core.run import Result
 
 _PANEL = "Problems"
 
@@ -27,42 +31,66 @@ def download(
         Literal["model", "dataset"], typer.Option(help="What kind of repository.")
     ] = "model",
     revision: Annotated[str, typer.Option(help="Branch, tag or commit.")] = "main",
-    include: Annotated[list[str] | None, typer.Option(help="Only files that match.")] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only files that match a pattern; may be repeated. Without it, a model comes "
+            "without the files that hold its weights in another form."
+        ),
+    ] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="No files that match.")] = None,
     local_dir: Annotated[Path | None, typer.Option(help="Instead of models/ORG/NAME.")] = None,
     endpoint: Annotated[
         list[str] | None,
-        typer.Option(help="A mirror's URL; several are tried in order. Else $HF_ENDPOINT."),
+        typer.Option(
+            help="A mirror's URL; several are tried in order, for each file. "
+            "Else $LLMPIPE_ENDPOINTS, else $HF_ENDPOINT, else the hub."
+        ),
     ] = None,
-    token: Annotated[str | None, typer.Option(help="An access token.", show_default=False)] = None,
-    max_workers: Annotated[int, typer.Option(help="Files fetched at a time.")] = 8,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="An access token, sent to every endpoint. Else the hub's own login, to the hub.",
+            show_default=False,
+        ),
+    ] = None,
+    max_workers: Annotated[int, typer.Option(min=1, help="Files fetched at a time.")] = 8,
+    retries: Annotated[
+        int, typer.Option(min=0, help="Times a file is asked for again before the next endpoint.")
+    ] = 4,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds without a byte before a try is given up.")
+    ] = 30.0,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
     """Bring models or data sets from the hub or a mirror, verified and locked to a commit."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
-        from llmpipe.stages.download import Config, run
+        from llmpipe.core.mirrors import Retry
+        from llmpipe.stages.download import Config, Network, run
 
-        stage.finish(
-            *(
-                run(
-                    Config(
-                        repo=repo,
-                        repo_type=repo_type,
-                        revision=revision,
-                        include=tuple(include or ()),
-                        exclude=tuple(exclude or ()),
-                    ),
-                    stage.mode,
-                    local_dir=local_dir,
-                    endpoints=endpoint or (),
-                    token=token,
-                    max_workers=max_workers,
-                )
-                for repo in repos
-            )
+        if local_dir and len(repos) > 1:
+            raise UserError("--local-dir is for one repository", "leave it out, or give one")
+        network = Network(
+            endpoints=endpoint or (),
+            token=token,
+            workers=max_workers,
+            timeout=timeout,
+            retry=Retry(tries=1 + retries),
         )
+
+        def bring(repo: str) -> Result:
+            config = Config(
+                repo=repo,
+                repo_type=repo_type,
+                revision=revision,
+                include=tuple(include or ()),
+                exclude=tuple(exclude or ()),
+            )
+            return run(config, stage.mode, local_dir=local_dir, network=network)
+
+        stage.finish_each(bring, repos)
 
 
 def prepare(

@@ -6,8 +6,10 @@ import json
 import logging
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TextIO
 
 import typer
 
@@ -53,16 +55,47 @@ class Stage:
 
     def finish(self, *results: Result) -> NoReturn:
         """Say what came out of the last of ``results`` and leave with the gravest exit code."""
+        self._close(results)
+        if self._json:
+            typer.echo(json.dumps(_as_json(results[-1]), ensure_ascii=False))
+        raise typer.Exit(max(result.exit_code for result in results))
+
+    def finish_each(self, do: Callable[[str], Result], names: Sequence[str]) -> NoReturn:
+        """Do the same for each of ``names``: one that fails doesn't keep the others from it."""
+        from llmpipe.core.errors import UserError
+
+        if len(names) == 1:
+            self.finish(do(names[0]))
+        done: list[Result] = []
+        said: list[dict[str, Any]] = []
+        for name in names:
+            try:
+                done.append(do(name))
+                said.append(_as_json(done[-1]))
+            except UserError as e:
+                say_error(e, as_json=False)
+                said.append({"name": name, "error": e.message, "hint": e.hint})
+        self._close(done)
+        failed = len(done) < len(names)
+        if self._json:
+            whole = {
+                "out": [str(result.out) for result in done],
+                "rows": sum(result.rows for result in done),
+                "dropped": dict(sum((Counter(result.dropped) for result in done), Counter())),
+                "seconds": round(sum(result.seconds for result in done), 3),
+                "up_to_date": not failed and all(result.up_to_date for result in done),
+                "each": said,
+            }
+            typer.echo(json.dumps(whole, ensure_ascii=False))
+        raise typer.Exit(2 if failed else max(result.exit_code for result in done))
+
+    def _close(self, results: Sequence[Result]) -> None:
         self._progress.stop()
-        last = results[-1]
         for result in results:
             if result.attention:
                 typer.secho(f"Attention: {result.attention}", fg="yellow", err=True)
-        if last.plan:
-            typer.echo(last.plan, err=True)
-        if self._json:
-            typer.echo(json.dumps(_as_json(last), ensure_ascii=False))
-        raise typer.Exit(max(result.exit_code for result in results))
+            if result.plan:
+                typer.echo(result.plan, err=True)
 
 
 def _as_json(result: Result) -> dict[str, Any]:
@@ -96,25 +129,50 @@ def _start_logging() -> None:
     logger = logging.getLogger("llmpipe")
     logger.setLevel(logging.DEBUG)
     if not logger.handlers:
-        handler = logging.StreamHandler(sys.stderr)
+        handler = _ToStderr()
         handler.setLevel(logging.INFO)
         logger.addHandler(handler)
         logger.propagate = False
 
 
+class _ToStderr(logging.StreamHandler[TextIO]):
+    """To the stderr of the moment: while a bar is drawn, lines go above it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
+
+
 class _Progress:
-    """A bar on a terminal, a line now and then elsewhere."""
+    """A bar on a terminal, with one for each part in work; elsewhere a line now and then.
+
+    Bytes are not reported elsewhere: a log needs to know what came and what did not.
+    """
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
         self._task: Any = None
+        self._parts: dict[str, Any] = {}
         self._said: float | None = None
 
-    def __call__(self, done: int, total: int | None, **figures: Any) -> None:
+    def __call__(
+        self,
+        done: int,
+        total: int | None,
+        *,
+        unit: str = "",
+        parts: Mapping[str, tuple[int, int]] | None = None,
+        **figures: Any,
+    ) -> None:
         text = ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in figures.items())
         now = time.monotonic()
         if sys.stderr.isatty():
-            self._draw(done, total, text)
+            self._draw(done, total, text or ("in all" if parts else ""), unit, parts or {})
+        elif unit == "bytes":
+            return
         elif self._said is None:
             self._said = now  # counted from the first word: loading a model is no progress
         elif now - self._said > _SECONDS_BETWEEN_LINES:
@@ -122,28 +180,57 @@ class _Progress:
             of = f" of {total}" if total else ""
             logging.getLogger("llmpipe").info("%d%s, %s", done, of, text)
 
-    def _draw(self, done: int, total: int | None, text: str) -> None:
+    def _draw(
+        self,
+        done: int,
+        total: int | None,
+        text: str,
+        unit: str,
+        parts: Mapping[str, tuple[int, int]],
+    ) -> None:
         if self._bar is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            self._bar = _bar(unit)
             self._bar.start()
-            self._task = self._bar.add_task("", total=total)
+            self._task = self._bar.add_task("", total=total, completed=done)
         self._bar.update(self._task, completed=done, total=total, description=text)
+        for name in self._parts.keys() - parts.keys():
+            self._bar.remove_task(self._parts.pop(name))
+        for name, (part, whole) in parts.items():
+            if name not in self._parts:
+                self._parts[name] = self._bar.add_task(name[-40:], total=whole, completed=part)
+            self._bar.update(self._parts[name], completed=part)
 
     def stop(self) -> None:
         if self._bar:
             self._bar.stop()
             self._bar = None
+            self._parts.clear()
+
+
+def _bar(unit: str) -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    counts: list[ProgressColumn] = [MofNCompleteColumn()]
+    if unit == "bytes":
+        counts = [DownloadColumn(), TransferSpeedColumn()]
+    return Progress(
+        BarColumn(),
+        *counts,
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
 
 
 def _short(value: Any) -> str:

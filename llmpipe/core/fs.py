@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,10 @@ from typing import Any
 
 from llmpipe.core.errors import UserError
 
+log = logging.getLogger(__name__)
+
 _CHUNK = 1 << 20
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 # Above this a file's digest is taken from its size, its beginning and its end: hashing a 70B
 # model's weights would take minutes at every start, and weights are told apart by far less.
 _SAMPLED = 256 << 20
@@ -56,6 +61,15 @@ def _file_digest(path: Path) -> str:
         return hashlib.sha256(str(size).encode() + head + f.read()).hexdigest()
 
 
+def size(count: float) -> str:
+    """Bytes as people read them, in powers of 1000 as disks and the hub count."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON beside ``path``, sync it, and rename it over."""
     beside = path.with_name(path.name + ".tmp")
@@ -68,19 +82,30 @@ def write_json(path: Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
+def locked(path: Path, what: str, *, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock on the file ``path`` (made where missing).
 
-    The kernel lets go of it when the process ends, however it ends.
+    The kernel lets go of it when the process ends, however it ends. Some network file systems have
+    no locks: there it is said, and nothing is held.
 
     Raises:
-        UserError: another process holds it.
+        UserError: another process holds it, and this one is not to ``wait``.
     """
     with path.open("a") as f:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"another llmpipe run is writing {what}", "wait for it to end, or choose another -o"
-            ) from None
+        except OSError as e:
+            if e.errno in _NO_LOCKS:
+                log.warning("%s can't be locked here: don't run llmpipe twice on it", what)
+                yield
+                return
+            if not isinstance(e, BlockingIOError):
+                raise
+            if not wait:
+                raise UserError(
+                    f"another llmpipe run is writing {what}",
+                    "wait for it to end, or choose another -o",
+                ) from None
+            log.info("another llmpipe run is writing %s: waiting for it", what)
+            fcntl.flock(f, fcntl.LOCK_EX)
         yield

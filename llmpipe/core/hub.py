@@ -1,298 +1,170 @@
-"""What is asked of a Hugging Face hub, or a mirror of it: a listing, files, and why not.
+"""What is asked of a Hugging Face hub, or a mirror of it: which commit, and which files.
 
-`huggingface_hub` does the talking. Added here: the hash of every file is checked (the library takes
-a damaged file of the right size for good), Xet and the login kept on this machine are for the hub
-alone, and errors become one line with what to do.
+`huggingface_hub` does the talking. Added here: the login kept on this machine is for the hub alone,
+and a listing is read to its end where a mirror passes on links that lead around it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
-import hashlib
-import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from llmpipe.core.errors import UserError
-from llmpipe.core.spec import Progress
+from llmpipe.core.endpoints import RemoteFile, Wanted, shown, token_for
+from llmpipe.core.refusals import DownloadError, explained
 
-log = logging.getLogger(__name__)
-
-HUB = "https://huggingface.co"
-_TRIES = 2  # of fetching a file whose hash is wrong
-_FULL = {28, 122}  # no space left, quota exceeded
+_CONNECT = 10.0  # seconds
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_BATCH = 50  # paths asked for at a time; a mirror may ask the hub for each of them
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Which files of which repo; ``include`` and ``exclude`` are shell patterns over paths."""
+class Repo:
+    """One repo at one endpoint. Methods raise `DownloadError`."""
 
-    repo: str
-    repo_type: str = "model"
-    revision: str = "main"
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
+    def __init__(self, wanted: Wanted, endpoint: str, token: str | None, timeout: float) -> None:
+        """``timeout`` is in seconds without an answer or a byte."""
+        self.wanted = wanted
+        self.endpoint = endpoint
+        self._timeout = timeout
+        self.token = token_for(endpoint, token)
 
     def __str__(self) -> str:
-        return f"the {self.repo_type} {self.repo}"
+        return shown(self.endpoint)
 
+    @property
+    def timeout(self) -> Any:
+        """For `huggingface_hub`: a host that doesn't even connect is given up sooner."""
+        from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
-@dataclass(frozen=True, kw_only=True)
-class RemoteFile:
-    """A file as the hub lists it: ``sha256`` where it is kept in LFS, ``blob`` is git's hash."""
+        return httpx.Timeout(self._timeout, connect=min(self._timeout, _CONNECT))
 
-    path: str
-    size: int
-    sha256: str | None
-    blob: str
+    @property
+    def headers(self) -> dict[str, str]:
+        from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
+        headers: dict[str, str] = build_hf_headers(token=self.token)
+        return headers
 
-@dataclass(frozen=True, kw_only=True)
-class LocalFile:
-    """A file that has come and is whole."""
+    def commit(self) -> str:
+        """The commit that the wanted revision is at now, 40 hex digits."""
+        from huggingface_hub import HfApi
 
-    size: int
-    sha256: str
-    mtime_ns: int
-
-
-class Transfer:
-    """One download. The commit is resolved once, so that all endpoints serve the same files."""
-
-    def __init__(
-        self,
-        wanted: Wanted,
-        folder: Path,
-        *,
-        token: str | None,
-        workers: int,
-        progress: Progress,
-        begin: Callable[[], None],
-    ) -> None:
-        """``begin`` is called before files in ``folder`` are changed."""
-        self.commit: str | None = None
-        self._wanted = wanted
-        self._folder = folder
-        self._token = token
-        self._workers = workers
-        self._progress = progress
-        self._begin = begin
-
-    def from_first(self, endpoints: Sequence[str]) -> tuple[str, dict[str, LocalFile]]:
-        """The first endpoint that serves everything, and the files by their paths.
-
-        Raises:
-            UserError: none does; it says why of each.
-        """
-        errors: list[UserError] = []
-        for endpoint in endpoints:
-            try:
-                with _explained(self._wanted, endpoint), _xet(_is_hub(endpoint)):
-                    return endpoint, self._fetch(endpoint)
-            except UserError as e:
-                errors.append(e)
-                if endpoint != endpoints[-1]:
-                    log.warning("%s: trying the next endpoint", e.message)
-        if len(errors) == 1:
-            raise errors[0]
-        raise UserError("; ".join(e.message for e in errors), errors[-1].hint)
-
-    def _fetch(self, endpoint: str) -> dict[str, LocalFile]:
-        from huggingface_hub import HfApi, snapshot_download
-
-        wanted = self._wanted
-        # None lets the library use the login kept on this machine; False keeps it from doing so.
-        token = self._token or (None if _is_hub(endpoint) else False)
-        api = HfApi(endpoint=endpoint, token=token)
-        if self.commit is None:
-            self.commit = api.repo_info(
-                wanted.repo, repo_type=wanted.repo_type, revision=wanted.revision
-            ).sha
-        files = self._listing(api)
-        self._begin()
-        checked: dict[str, LocalFile] = {}
-        include, wrong = list(wanted.include) or None, files
-        for _ in range(_TRIES):
-            with self._watched(files):
-                snapshot_download(
-                    wanted.repo,
-                    repo_type=wanted.repo_type,
-                    revision=self.commit,
-                    local_dir=self._folder,
-                    endpoint=endpoint,
-                    token=token,
-                    allow_patterns=include,
-                    ignore_patterns=list(wanted.exclude) or None,
-                    max_workers=self._workers,
-                )
-            checked |= {f.path: e for f in wrong if (e := _checked(self._folder, f))}
-            wrong = [f for f in files if f.path not in checked]
-            if not wrong:
-                return checked
-            include = [glob.escape(f.path) for f in wrong]
-            log.warning("%d files did not come whole from %s: once more", len(wrong), endpoint)
-        raise UserError(
-            f"{endpoint} serves {wrong[0].path} damaged: its hash is not the one listed",
-            "try again later, or another --endpoint",
-        )
-
-    def _listing(self, api: Any) -> list[RemoteFile]:
-        """The files asked for, with their hashes."""
-        from huggingface_hub import RepoFile
-        from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]
-
-        wanted = self._wanted
-        listed = api.list_repo_tree(
-            wanted.repo, repo_type=wanted.repo_type, revision=self.commit, recursive=True
-        )
-        chosen = filter_repo_objects(
-            [f for f in listed if isinstance(f, RepoFile)],
-            allow_patterns=list(wanted.include) or None,
-            ignore_patterns=list(wanted.exclude) or None,
-            key=lambda f: f.path,
-        )
-        files = [
-            RemoteFile(
-                path=f.path, size=f.size, sha256=f.lfs.sha256 if f.lfs else None, blob=f.blob_id
+        wanted = self.wanted
+        with self.explained("the repo"):
+            info = HfApi(endpoint=self.endpoint, token=self.token).repo_info(
+                wanted.repo,
+                repo_type=wanted.repo_type,
+                revision=wanted.revision,
+                timeout=self.timeout,
             )
-            for f in chosen
-        ]
-        if not files:
-            raise UserError(
-                f"{wanted.repo} has no file that was asked for",
-                "check --include and --exclude",
-            )
+        commit = str(info.sha)
+        if not _COMMIT.fullmatch(commit):
+            raise DownloadError(f"{self} names no commit of {wanted}", "endpoint")
+        if _COMMIT.fullmatch(wanted.revision) and commit != wanted.revision:
+            raise DownloadError(f"{self} has another commit than {wanted.revision}", "endpoint")
+        return commit
+
+    def files(self, commit: str) -> list[RemoteFile]:
+        """All files of a commit, in the order listed."""
+        files = list(self._pages(commit))
         for file in files:
-            parts = Path(file.path).parts
-            if ".." in parts or file.path.startswith("/") or parts[0] == ".llmpipe":
-                raise UserError(
-                    f"{api.endpoint} lists a file outside the repo: {file.path}",
-                    "don't trust that endpoint",
-                )
+            _check_path(file.path, str(self))
         return files
 
-    @contextlib.contextmanager
-    def _watched(self, files: Sequence[RemoteFile]) -> Iterator[None]:
-        """Report the bytes that have come, once a second, instead of the library's own bars."""
-        from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
+    def _pages(self, commit: str) -> Iterator[RemoteFile]:
+        page: str | None = f"{self._api('tree', commit)}?recursive=true"
+        seen: set[str] = set()
+        asked: set[str] = set()
+        while page and page not in asked:
+            asked.add(page)
+            response = self._ask("GET", page)
+            with self.explained("the list of files"):
+                found = [e for e in response.json() if e["type"] == "file"]
+                if not seen.isdisjoint(e["path"] for e in found):
+                    break
+                seen.update(e["path"] for e in found)
+            yield from self._read(found)
+            page = self._here(response.links.get("next", {}).get("url"))
+        if page:  # the same page again: this mirror doesn't know pages (seen of olah 0.5.4)
+            yield from self._by_names(commit, seen)
 
-        disable_progress_bars()
-        total = sum(f.size for f in files)
-        over = threading.Event()
+    def _by_names(self, commit: str, seen: set[str]) -> Iterator[RemoteFile]:
+        """The files that a listing lacks, by the names that the repo's info gives of all."""
+        info = self._ask("GET", self._api("revision", commit))
+        with self.explained("the list of files"):
+            names = [e["rfilename"] for e in info.json()["siblings"]]
+        rest = [name for name in names if name not in seen]
+        for start in range(0, len(rest), _BATCH):
+            batch = rest[start : start + _BATCH]
+            data = {"paths": batch, "expand": False}
+            response = self._ask("POST", self._api("paths-info", commit), data=data)
+            with self.explained("the list of files"):
+                found = response.json()
+                if {e["path"] for e in found} != set(batch):
+                    raise DownloadError(f"{self} cuts its list of files short", "endpoint")
+            yield from self._read(found)
 
-        def watch() -> None:
-            while not over.wait(1.0):
-                self._progress(self._bytes(files), total)
+    def _api(self, what: str, commit: str) -> str:
+        return f"{self.endpoint}/api/{self.wanted.repo_type}s/{self.wanted.repo}/{what}/{commit}"
 
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+    def _ask(self, method: Any, url: str, **settings: Any) -> Any:
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]
+            hf_raise_for_status,
+            http_backoff,
+        )
 
-    def _bytes(self, files: Sequence[RemoteFile]) -> int:
-        partial = self._folder.glob(".cache/huggingface/download/**/*.incomplete")
-        present = [self._folder / f.path for f in files]
-        sizes = 0
-        for path in [*partial, *present]:
-            with contextlib.suppress(FileNotFoundError):  # renamed in between
-                sizes += path.stat().st_size
-        return sizes
+        with self.explained("the list of files"):
+            response = http_backoff(
+                method, url, headers=self.headers, timeout=self.timeout, max_retries=0, **settings
+            )
+            hf_raise_for_status(response)
+        return response
 
+    def _read(self, entries: Iterable[dict[str, Any]]) -> Iterator[RemoteFile]:
+        from huggingface_hub import RepoFile
 
-def _is_hub(endpoint: str) -> bool:
-    host = urlsplit(endpoint).hostname or ""
-    return host == "huggingface.co" or host.endswith(".huggingface.co")
+        with self.explained("the list of files"):
+            files: list[Any] = [RepoFile(**e) for e in entries]  # type: ignore[no-untyped-call]
+        for f in files:
+            yield RemoteFile(
+                path=f.path,
+                size=f.size,
+                sha256=f.lfs.sha256 if f.lfs else None,
+                blob=f.blob_id,
+                xet=f.xet_hash,
+            )
 
+    def _here(self, page: str | None) -> str | None:
+        """A next page, asked of this endpoint: mirrors pass on links that lead to the hub itself.
 
-@contextlib.contextmanager
-def _xet(allowed: bool) -> Iterator[None]:
-    """Keep Xet off while an endpoint isn't the hub: its traffic would go around the mirror.
+        Following those would go around the mirror, and carry a token to another host.
+        """
+        if page is None:
+            return None
+        parts = urlsplit(page)
+        start = parts.path.find("/api/")
+        if start < 0:
+            raise DownloadError(f"{self} cuts its list of files short", "endpoint")
+        return f"{self.endpoint}{parts.path[start:]}?{parts.query}"
 
-    The library reads the environment once, when it is imported, and this constant at each use.
-    """
-    from huggingface_hub import constants
+    def explained(self, what: str) -> contextlib.AbstractContextManager[None]:
+        """Within it, the library's errors become `DownloadError`: ``what`` was asked for."""
+        return explained(self.wanted, self.endpoint, what)
 
-    before = constants.HF_HUB_DISABLE_XET
-    constants.HF_HUB_DISABLE_XET = before or not allowed
-    try:
-        yield
-    finally:
-        constants.HF_HUB_DISABLE_XET = before
-
-
-@contextlib.contextmanager
-def _explained(wanted: Wanted, endpoint: str) -> Iterator[None]:
-    """The library's errors in one line, with what to do."""
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
-
-    try:
-        yield
-    except GatedRepoError:
-        kind = "datasets/" if wanted.repo_type == "dataset" else ""
-        raise UserError(
-            f"{wanted} is gated",
-            f"ask for access at {HUB}/{kind}{wanted.repo}, then give --token",
-        ) from None
-    except RepositoryNotFoundError:
-        other = "dataset" if wanted.repo_type == "model" else "model"
-        raise UserError(
-            f"{endpoint} has no {wanted.repo_type} {wanted.repo}, or it is private",
-            f"check the name; --repo-type {other} if it is one; --token for a private one",
-        ) from None
-    except RevisionNotFoundError:
-        raise UserError(
-            f"{wanted} has no revision {wanted.revision}", "--revision main, a tag or a commit"
-        ) from None
-    except HFValidationError:
-        raise UserError(
-            f"{wanted.repo!r} is not the id of a repo", "write ORG/NAME, such as openai/gsm8k"
-        ) from None
-    except OfflineModeIsEnabled:
-        raise UserError(
-            f"{wanted} can't be brought: HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE"
-        ) from None
-    except (OSError, httpx.HTTPError) as e:
-        if isinstance(e, OSError) and e.errno in _FULL:
-            raise UserError(f"no space left for {wanted}", "free some, then run it again") from None
-        cause = e.__cause__ or e
-        raise UserError(
-            f"{endpoint} does not serve {wanted}: {str(cause).splitlines()[0] or type(cause)}",
-            "run it again to go on; --endpoint URL for a mirror",
-        ) from None
+    def url(self, file: RemoteFile, commit: str) -> str:
+        """Where the bytes of a file are asked for."""
+        kind = "datasets/" if self.wanted.repo_type == "dataset" else ""
+        return f"{self.endpoint}/{kind}{self.wanted.repo}/resolve/{commit}/{quote(file.path)}"
 
 
-def _checked(folder: Path, file: RemoteFile) -> LocalFile | None:
-    """The file, where it is the one listed; any other is removed, and None."""
-    path = folder / file.path
-    try:
-        size = path.stat().st_size
-        sha256, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-        with path.open("rb") as f:
-            while chunk := f.read(1 << 20):
-                sha256.update(chunk)
-                if file.sha256 is None:
-                    blob.update(chunk)
-    except FileNotFoundError:
-        return None
-    expected, found = (
-        (file.sha256, sha256.hexdigest()) if file.sha256 else (file.blob, blob.hexdigest())
-    )
-    if found != expected:
-        path.unlink()
-        return None
-    return LocalFile(size=size, sha256=sha256.hexdigest(), mtime_ns=path.stat().st_mtime_ns)
+def _check_path(path: str, endpoint: str) -> None:
+    parts = Path(path).parts
+    if not parts or ".." in parts or path.startswith("/") or parts[0] == ".llmpipe":
+        raise DownloadError(
+            f"{endpoint} lists a file outside the repo: {path}",
+            "endpoint",
+            "don't trust that endpoint",
+        )

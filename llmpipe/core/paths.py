@@ -1,7 +1,8 @@
-"""Where models lie."""
+"""Where models and data sets lie."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from llmpipe.core.errors import UserError
@@ -11,10 +12,11 @@ def find_model(name: str) -> Path:
     """The folder of a model given by path, or by hub id where it was downloaded to ``models/``.
 
     Raises:
-        UserError: there is no such folder, or it holds no model.
+        UserError: there is no such folder, its download did not finish, or it holds no model.
     """
     for path in (Path(name), Path("models", name)):
         if path.is_dir():
+            downloaded_repo(path)
             if not (path / "config.json").is_file():
                 raise UserError(
                     f"{path} is no model folder: it has no config.json",
@@ -27,3 +29,21 @@ def find_model(name: str) -> Path:
     raise UserError(
         f"there is no model at {name}" + (f" or models/{name}" if "/" in name else ""), hint
     )
+
+
+def downloaded_repo(folder: Path) -> str | None:
+    """The repo that ``llmpipe download`` brought to this folder, if it was that.
+
+    Raises:
+        UserError: it did not finish.
+    """
+    manifest = folder / ".llmpipe" / "manifest.json"
+    if not manifest.parent.is_dir():
+        return None
+    if not manifest.is_file():
+        raise UserError(
+            f"the download to {folder} is unfinished",
+            "run the llmpipe download command again: it goes on",
+        )
+    repo: str | None = json.loads(manifest.read_text(encoding="utf-8")).get("repo")
+    return repo

@@ -1,9 +1,10 @@
 """Find a plugin by its file's name; other packages add theirs by entry point.
 
 A plugin room is a package such as ``llmpipe.engines``; a plugin is a module in it with one constant
-(``ENGINE``). Nothing is registered: a new file is a new plugin. Names are written with dashes
-on the command line (``reasoning-gym``) and with underscores as files. Another package offers one by
-an entry point in the group ``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``).
+(``ENGINE``), and a module whose name begins with an underscore is none. Nothing is registered: a
+new file is a new plugin. Names are written with dashes on the command line (``reasoning-gym``) and
+with underscores as files. Another package offers one by an entry point in the group
+``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _CONSTANT = {"engines": "ENGINE", "tasks": "TASK", "recipes": "RECIPE"}
 def names(room: str) -> list[str]:
     """The plugins of a room, as written on the command line, sorted."""
     package = importlib.import_module(f"llmpipe.{room}")
-    own = {m.name.replace("_", "-") for m in pkgutil.iter_modules(package.__path__)}
+    modules = [m.name for m in pkgutil.iter_modules(package.__path__)]
+    own = {name.replace("_", "-") for name in modules if not name.startswith("_")}
     others = {e.name for e in importlib.metadata.entry_points(group=f"llmpipe.{room}")}
     return sorted(own | others)
 
@@ -51,7 +53,8 @@ def load(room: str, name: str) -> Any:
     Raises:
         UserError: no such plugin, with the nearest names or all of them.
     """
-    module = _module(room, name) if name.replace("-", "_").isidentifier() else None
+    word = name.replace("-", "_")
+    module = _module(room, name) if word.isidentifier() and word[0] != "_" else None
     if module is None:
         known = names(room)
         near = difflib.get_close_matches(name, known, n=3) or known

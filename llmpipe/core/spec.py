@@ -21,12 +21,31 @@ Input = Artifact | Path
 
 
 class Progress(Protocol):
-    """How far a stage is; ``figures`` are what else is worth showing beside the bar."""
+    """How far a stage is; ``figures`` are what else is worth showing beside the bar.
 
-    def __call__(self, done: int, total: int | None, **figures: Any) -> None: ...
+    ``unit`` is what is counted ("bytes" are shown as such); ``parts`` are the pieces in work now,
+    each with what is done of it and its whole.
+    """
+
+    def __call__(
+        self,
+        done: int,
+        total: int | None,
+        *,
+        unit: str = "",
+        parts: Mapping[str, tuple[int, int]] | None = None,
+        **figures: Any,
+    ) -> None: ...
 
 
-def _silent(done: int, total: int | None, **figures: Any) -> None:
+def _silent(
+    done: int,
+    total: int | None,
+    *,
+    unit: str = "",
+    parts: Mapping[str, tuple[int, int]] | None = None,
+    **figures: Any,
+) -> None:
     return None
 
 

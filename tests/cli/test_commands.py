@@ -27,6 +27,7 @@ COMMANDS = [
     "pack",
     "eval",
     "init",
+    "doctor",
     "show",
 ]
 HEAVY = (

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
 import json
 import logging
 import socket
+import threading
 from pathlib import Path
+from typing import Any
 
+import huggingface_hub
 import pytest
 from hub import Hub
 from huggingface_hub import constants
 
+from llmpipe.core import transfer
+from llmpipe.core.endpoints import endpoints, is_hub
 from llmpipe.core.errors import UserError
+from llmpipe.core.mirrors import Retry
 from llmpipe.core.run import Mode, Result
 from llmpipe.recipes import resolve
-from llmpipe.stages.download import MANIFEST, Config, run
+from llmpipe.stages.download import MANIFEST, Config, Network, run
 
 WEIGHTS = bytes(range(256)) * 20  # an LFS file
 SETTINGS = b'{"model_type": "llama"}\n'  # not one
@@ -35,7 +43,8 @@ def model(tmp_path: Path) -> Path:
 def bring(root: Path, *endpoints: str, mode: Mode | None = None, **settings: object) -> Result:
     token = settings.pop("token", None)
     config = Config(**{"repo": "org/name", **settings})  # type: ignore[arg-type]
-    return run(config, mode or Mode(), endpoints=endpoints, token=token, root=root)  # type: ignore[arg-type]
+    network = Network(endpoints=endpoints, token=token, retry=Retry(base=0.01))  # type: ignore[arg-type]
+    return run(config, mode or Mode(), network=network, root=root)
 
 
 def error(root: Path, *endpoints: str, **settings: object) -> UserError:
@@ -134,8 +143,18 @@ def test_the_next_endpoint_is_asked_where_one_fails(tmp_path: Path, model: Path)
     damaging = Hub({"models/org/name": model}, flips={"config.json": 99})
     with damaging as bad, Hub({"models/org/name": model}) as good:
         result = bring(tmp_path, closed_port(), bad, good + "/")
-    assert result.figures["endpoint"] == good
     assert (result.out / "config.json").read_bytes() == SETTINGS
+    # Each file falls back for itself, and the manifest knows which came from where.
+    manifest = json.loads((result.out / MANIFEST).read_text())
+    assert {path: f["endpoint"] for path, f in manifest["files"].items()} == {
+        "config.json": good,
+        "model.safetensors": bad,
+        "sub/a [1].txt": bad,
+    }
+    assert result.figures["endpoints"] == {
+        bad: {"files": 2, "bytes": len(WEIGHTS) + 19},
+        good: {"files": 1, "bytes": len(SETTINGS)},
+    }
 
 
 def test_all_endpoints_dead_names_each_and_leaves_no_folder(tmp_path: Path) -> None:
@@ -216,7 +235,7 @@ def test_a_folder_of_another_repo_is_left_alone(tmp_path: Path, model: Path) -> 
     with Hub({"models/org/name": model, "models/org/other": model}) as url:
         folder = bring(tmp_path, url).out
         with pytest.raises(UserError, match="holds the model org/name"):
-            run(config, Mode(), endpoints=[url], local_dir=folder)
+            run(config, Mode(), network=Network(endpoints=[url]), local_dir=folder)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
@@ -224,12 +243,17 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     assert "can't write" in error(tmp_path, closed_port()).message
 
 
-def test_a_dry_run_asks_nobody(tmp_path: Path, model: Path) -> None:
+def test_a_dry_run_lists_and_leaves_everything_as_it_is(tmp_path: Path, model: Path) -> None:
     hub = Hub({"models/org/name": model})
     with hub as url:
-        assert "org/name" in (bring(tmp_path, url, mode=Mode(dry_run=True)).plan or "")
-    assert not hub.requests
-    assert not (tmp_path / "models").exists()
+        plan = bring(tmp_path, url, mode=Mode(dry_run=True)).plan or ""
+        assert "3 files, 5.16 kB, of the model org/name" in plan
+        assert hub.commit("models/org/name")[:12] in plan
+        assert not any("/resolve/" in r.path for r in hub.requests)
+        assert not (tmp_path / "models").exists()
+        bring(tmp_path, url, include=("*.json",))
+        assert "24 B may be there" in (bring(tmp_path, url, mode=Mode(dry_run=True)).plan or "")
+    assert not (tmp_path / "models/org/name/model.safetensors").exists()
 
 
 def test_a_given_token_is_sent_and_kept_nowhere(
@@ -256,16 +280,181 @@ def test_the_login_of_this_machine_is_for_the_hub_only(
     assert {r.authorization for r in hub.requests} == {None}
 
 
-def test_xet_is_off_for_a_mirror_and_as_before_afterwards(tmp_path: Path, model: Path) -> None:
-    seen: list[bool] = []
+class WithXet(Hub):
+    """Says of its LFS files that they are in Xet's store too, as the hub does."""
 
-    class Listening(Hub):
-        def entry(self, path: str, content: bytes) -> dict[str, object]:
-            seen.append(constants.HF_HUB_DISABLE_XET)
-            return super().entry(path, content)
+    def entry(self, path: str, content: Path) -> dict[str, Any]:
+        entry = super().entry(path, content)
+        return {**entry, "xetHash": "0" * 64} if "lfs" in entry else entry
 
-    before = constants.HF_HUB_DISABLE_XET
-    with Listening({"models/org/name": model}) as url:
-        bring(tmp_path, url)
-    assert set(seen) == {True}
-    assert before == constants.HF_HUB_DISABLE_XET
+
+def test_xet_is_for_the_hub_alone(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", False)
+    asked: list[str] = []
+
+    def by_the_library(*args: object, **settings: object) -> str:
+        """Stands in for the real function as far as the loopback can't: it has no Xet store."""
+        asked.append(str(args[1]))
+        path = download_one(*args, **settings)
+        assert Path(path).is_file()
+        return path
+
+    download_one = huggingface_hub.hf_hub_download
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", by_the_library)
+    with WithXet({"models/org/name": model}) as url:
+        bring(tmp_path / "mirror", url)
+        assert asked == []
+        monkeypatch.setattr(transfer, "is_hub", lambda endpoint: endpoint == url)
+        result = bring(tmp_path / "hub", url)
+    assert asked == (["model.safetensors"] if importlib.util.find_spec("hf_xet") else [])
+    assert (result.out / "model.safetensors").read_bytes() == WEIGHTS
+    assert sorted(p.name for p in result.out.iterdir()) == [
+        ".llmpipe",
+        "config.json",
+        "model.safetensors",
+        "sub",
+    ]
+
+
+def test_what_another_tool_brought_is_checked_not_fetched(tmp_path: Path, model: Path) -> None:
+    folder = tmp_path / "models/org/name"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(WEIGHTS)
+    (folder / "config.json").write_bytes(SETTINGS.replace(b"llama", b"other"))  # same size
+    hub = Hub({"models/org/name": model})
+    with hub as url:
+        result = bring(tmp_path, url)
+    fetched = {r.path.rpartition("/")[2] for r in hub.requests if "/resolve/" in r.path}
+    assert "model.safetensors" not in fetched
+    assert (folder / "config.json").read_bytes() == SETTINGS
+    assert result.figures["endpoints"]["this machine"] == {"files": 1, "bytes": len(WEIGHTS)}
+
+
+def test_files_whose_time_is_as_in_the_manifest_are_not_read_again(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Hub({"models/org/name": model}) as url:
+        first = bring(tmp_path, url)
+        read: list[Path] = []
+        right = transfer.right
+        monkeypatch.setattr(
+            transfer, "right", lambda path, *rest: read.append(path) or right(path, *rest)
+        )
+        assert bring(tmp_path, url, mode=Mode(force=True)).figures == first.figures
+        assert read == []
+        (first.out / "config.json").touch()
+        bring(tmp_path, url, mode=Mode(force=True))
+        assert read == [first.out / "config.json"]
+
+
+def test_the_commit_at_hand_needs_no_network_by_its_name_either(
+    tmp_path: Path, model: Path
+) -> None:
+    with Hub({"models/org/name": model}) as url:
+        commit = bring(tmp_path, url).figures["commit"]
+    assert bring(tmp_path, closed_port(), revision=commit).up_to_date
+    error(tmp_path, closed_port(), revision="0" * 40)
+
+
+def test_a_model_comes_in_one_form_unless_told(
+    tmp_path: Path, model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="llmpipe")
+    (model / "pytorch_model.bin").write_bytes(b"the same as a pickle")
+    (model / "original").mkdir()
+    (model / "original" / "consolidated.00.pth").write_bytes(b"and as it was first")
+    with Hub({"models/org/name": model}) as url:
+        some = bring(tmp_path, url)
+        assert not (some.out / "pytorch_model.bin").exists()
+        assert not (some.out / "original").exists()
+        assert some.figures["left_out"] == 2
+        manifest = json.loads((some.out / MANIFEST).read_text())
+        assert set(manifest["left_out"]) == {"pytorch_model.bin", "original/consolidated.00.pth"}
+        assert "leaving out 2 files, 39 B" in caplog.text
+        assert "pytorch_model.bin (20 B)" in caplog.text
+        bring(tmp_path, url, include=("*",))
+    assert (some.out / "original" / "consolidated.00.pth").exists()
+    assert (some.out / "pytorch_model.bin").exists()
+
+
+def test_a_listing_in_pages_is_asked_of_the_endpoint_itself(tmp_path: Path, model: Path) -> None:
+    hub = Hub({"models/org/name": model}, page=1, next_base="http://127.0.0.1:9")
+    with hub as url:
+        assert bring(tmp_path, url).figures["files"] == 3
+    assert sum("/tree/" in r.path for r in hub.requests) >= 3
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "/etc/out.txt", ".llmpipe/manifest.json"])
+def test_a_listing_that_leads_outside_is_refused(tmp_path: Path, model: Path, path: str) -> None:
+    class Evil(Hub):
+        def entry(self, name: str, content: Path) -> dict[str, Any]:
+            return {**super().entry(name, content), "path": path}
+
+    with Evil({"models/org/name": model}) as url:
+        assert "outside" in error(tmp_path, url).message
+    assert not (tmp_path / "models/org/name").exists()
+
+
+def test_a_listing_that_is_none_is_an_error(tmp_path: Path) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def portal() -> None:  # what a network that wants a login first answers to everything
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                connection.recv(4096)
+                connection.sendall(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n"
+                    b"Connection: close\r\n\r\nlogin!"
+                )
+                connection.close()
+
+        threading.Thread(target=portal, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert "something that is not the repo" in error(tmp_path, url).message
+
+
+def test_endpoints_are_given_or_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    monkeypatch.delenv("LLMPIPE_ENDPOINTS", raising=False)
+    assert endpoints() == ["https://huggingface.co"]
+    monkeypatch.setenv("HF_ENDPOINT", "https://a.org/")
+    assert endpoints() == ["https://a.org"]
+    monkeypatch.setenv("LLMPIPE_ENDPOINTS", "https://b.org, https://c.org https://b.org/")
+    assert endpoints() == ["https://b.org", "https://c.org"]
+    assert endpoints(["https://d.org/hub/"]) == ["https://d.org/hub"]
+    for wrong in ("hf-mirror.com", "ftp://a.org", "https://", "https://a:b"):
+        with pytest.raises(UserError, match="no URL"):
+            endpoints([wrong])
+    with pytest.raises(UserError) as caught:
+        endpoints(["ftp://me:secret@a.org"])
+    assert "secret" not in caught.value.message
+
+
+def test_the_login_is_for_the_hub_by_https() -> None:
+    assert is_hub("https://huggingface.co")
+    assert is_hub("https://hf.co")
+    for other in (
+        "http://huggingface.co",
+        "https://hf-mirror.com",
+        "https://huggingface.co.evil.org",
+        "https://evilhuggingface.co",
+        "https://huggingface.co@evil.org",
+    ):
+        assert not is_hub(other)
+
+
+def test_a_password_in_an_endpoint_is_kept_nowhere(
+    tmp_path: Path, model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="llmpipe")
+    with Hub({"models/org/name": model}, flips={"config.json": 1}) as url:
+        folder = bring(tmp_path, url.replace("http://", "http://me:open-sesame@")).out
+    kept = [p for p in folder.rglob("*") if p.is_file()]
+    assert not any(b"open-sesame" in p.read_bytes() for p in kept)
+    assert "damaged" in caplog.text
+    assert "open-sesame" not in caplog.text

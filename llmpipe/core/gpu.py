@@ -1,0 +1,105 @@
+"""Checks of the GPUs, by ``nvidia-smi``: it works where torch doesn't."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from llmpipe.core.child import Children, Ended
+from llmpipe.core.finding import Finding
+
+_SECONDS = 30.0  # eight GPUs without the persistence daemon take ten
+_BUSY = 0.1  # of its memory in use: vLLM wants nine tenths
+_CPU = "pip install 'llmpipe[cpu]' for small models on the CPU"
+_CONTAINER = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+_MENDS = {
+    "version mismatch": "the driver was updated under a running kernel: reboot (administrator)",
+    "communicate with the NVIDIA driver": "load the driver: modprobe nvidia (administrator)",
+    "No devices were found": f"ask the scheduler for a GPU, or {_CONTAINER}",
+    "Insufficient Permissions": "ask for access to /dev/nvidia*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpu:
+    """One GPU; memory in bytes, None where the machine's own memory is the GPU's."""
+
+    name: str
+    used: int | None
+    total: int | None
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.total) and (self.used or 0) > _BUSY * (self.total or 0)
+
+    def __str__(self) -> str:
+        if self.used is None or self.total is None:
+            return self.name
+        return f"{self.name} ({self.used / (1 << 30):.1f} of {self.total / (1 << 30):.0f} GiB used)"
+
+
+def present() -> bool:
+    """Whether the machine, or this container, has a GPU of NVIDIA's."""
+    # Linux inside Windows has one device for all kinds of GPU.
+    in_windows = Path("/dev/dxg").exists() and shutil.which("nvidia-smi") is not None
+    return in_windows or any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def gpu(children: Children) -> Finding:
+    """The GPUs with their memory, the driver, and the newest CUDA that it runs."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        if present():
+            return Finding("gpu", "warning", "there are GPUs, but no nvidia-smi", _CONTAINER)
+        return Finding("gpu", "warning", "no NVIDIA GPU found", _CPU)
+    ended = children.run([program, "-q", "-x"], _SECONDS)
+    if ended.code != 0:
+        return _failed(ended)
+    report = ElementTree.fromstring(ended.out)
+    found = [_read(element) for element in report.iter("gpu")]
+    driver, cuda = report.findtext("driver_version"), report.findtext("cuda_version")
+    if not found:
+        return Finding("gpu", "warning", f"none (driver {driver})", _MENDS["No devices were found"])
+    said = f"{_listed(found)}; driver {driver}, CUDA up to {cuda}"
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        said += f"; CUDA_VISIBLE_DEVICES={visible}"
+        if visible.strip() in ("", "-1"):
+            return Finding("gpu", "warning", f"{said} hides them", "unset CUDA_VISIBLE_DEVICES")
+    busy = [i for i, g in enumerate(found) if g.busy]
+    idle = [i for i, g in enumerate(found) if not g.busy]
+    if not busy:
+        return Finding("gpu", "ok", said)
+    do = "nvidia-smi says whose they are"
+    if idle:
+        do = f"export CUDA_VISIBLE_DEVICES={','.join(map(str, idle))}"
+    return Finding("gpu", "warning", f"{said}; in use: {', '.join(map(str, busy))}", do)
+
+
+def _read(element: ElementTree.Element) -> _Gpu:
+    name = element.findtext("product_name") or "GPU"
+    memory = "fb_memory_usage"
+    return _Gpu(name, *(_bytes(element.findtext(f"{memory}/{key}")) for key in ("used", "total")))
+
+
+def _bytes(text: str | None) -> int | None:
+    """``"81559 MiB"``, or ``"N/A"``."""
+    number = (text or "").partition(" ")[0]
+    return int(number) << 20 if number.isdigit() else None
+
+
+def _listed(found: list[_Gpu]) -> str:
+    return ", ".join(f"{i}: {g}" for i, g in enumerate(found))
+
+
+def _failed(ended: Ended) -> Finding:
+    if ended.code is None:
+        said = f"nvidia-smi gives no answer in {_SECONDS:g} s"
+        return Finding("gpu", "problem", said, "reboot (administrator): the driver hangs")
+    text = " ".join((ended.out + ended.errors).split())
+    do = next((mend for sign, mend in _MENDS.items() if sign in text), "nvidia-smi")
+    return Finding("gpu", "problem", f"nvidia-smi fails: {textwrap.shorten(text, 160)}", do)
