@@ -127,7 +127,7 @@ def test_the_chain_on_a_model_and_a_data_set_of_the_hub(
         "datasets/openai/gsm8k": hub_folder,
     }
     with Hub(repos) as url:
-        for command in commands("llmpipe download"):
+        for command in commands("llmpipe prepare gsm8k"):
             said = call(command, tmp_path, HF_ENDPOINT=url)
     assert "runs" not in said.stderr
     for made in ("problems", "clean", "rollouts", "verdicts", "selected", "sft", "packed", "eval"):
@@ -172,3 +172,11 @@ def test_downloads_by_mirrors(tmp_path: Path) -> None:
             call([urls.get(word, word) for word in command], tmp_path)
     assert (tmp_path / "models/Qwen/Qwen2.5-1.5B-Instruct/model.safetensors").exists()
     assert (tmp_path / "datasets/openai/gsm8k/main/train.jsonl").exists()
+
+
+def test_mazes(tmp_path: Path) -> None:
+    for command in commands("--preset passk"):
+        call(command, tmp_path)
+    rows = pq.read_table(tmp_path / "runs/maze-sft/data").num_rows
+    assert rows > 100
+    assert pq.read_table(tmp_path / "runs/mazes/train/data").num_rows == 40_000

@@ -1,23 +1,22 @@
 """Mazes as text grids: ``S`` start, ``E`` end, ``.`` open, ``*`` wall; moves are U, D, L, R.
 
-Read, solve, compare under the eight symmetries of the square, and draw from a seed.
+Read, solve, measure, and compare under the eight symmetries of the square.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
-from collections import deque
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
-SMALLEST = 3
+from llmpipe.algo import maze_kernels
 
-_FRUITLESS = 20_000  # candidates in a row that gave nothing new: the size is used up
+MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
+_CODES = {letter: code for code, letter in enumerate(".*SE")}
 
 Cell = tuple[int, int]
 
@@ -36,6 +35,11 @@ class Maze:
     @property
     def cells(self) -> int:
         return len(self.rows) * len(self.rows[0])
+
+    @property
+    def codes(self) -> Any:
+        """The cells as `maze_kernels` has them, row by row."""
+        return np.array([_CODES[letter] for row in self.rows for letter in row], np.uint8)
 
     def step(self, cell: Cell, move: str) -> Cell:
         return cell[0] + MOVES[move][0], cell[1] + MOVES[move][1]
@@ -69,47 +73,67 @@ def parse(text: str) -> Maze:
     return Maze(rows, start, end)
 
 
-def distances(maze: Maze, source: Cell) -> dict[Cell, int]:
-    """Steps from ``source`` to each cell that can be reached from it."""
-    found = {source: 0}
-    queue = deque([source])
-    while queue:
-        cell = queue.popleft()
-        for move in MOVES:
-            to = maze.step(cell, move)
-            if to not in found and maze.open(to):
-                found[to] = found[cell] + 1
-                queue.append(to)
-    return found
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A maze with a shortest path, and what makes it hard.
 
+    ``path`` is the shortest one that, back from E, comes from the first nearer cell in the order
+    up, down, left, right; ``turns`` are its own. ``dead_ends`` are cells that can be reached from S
+    and lead nowhere; ``ways`` is the number of shortest paths, counted up to
+    `maze_kernels.MOST_WAYS`.
+    """
 
-def shortest_path(maze: Maze) -> str | None:
-    """A shortest path from S to E, the first in the order U, D, L, R at each step; None if none."""
-    left = distances(maze, maze.end)
-    if maze.start not in left:
-        return None
-    path, cell = "", maze.start
-    while cell != maze.end:
-        for move in MOVES:
-            to = maze.step(cell, move)
-            if left.get(to) == left[cell] - 1:
-                path, cell = path + move, to
-                break
-    return path
+    maze: Maze
+    path: str
+    turns: int
+    dead_ends: int
+    ways: int
+
+    @property
+    def difficulty(self) -> float:
+        return difficulty(len(self.path), self.turns, self.dead_ends, self.ways)
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What a problem of it carries."""
+        return {
+            "maze": str(self.maze),
+            "shortest": len(self.path),
+            "turns": self.turns,
+            "dead_ends": self.dead_ends,
+            "ways": self.ways,
+        }
 
 
 @lru_cache(maxsize=4096)
-def solve(text: str) -> tuple[Maze, int]:
-    """A maze and the length of its shortest path; remembered, for many answers to one maze.
+def solve(text: str) -> Solved:
+    """Read and solve a maze; remembered, for many answers to one maze.
 
     Raises:
         ValueError: the maze is malformed or has no path.
     """
     maze = parse(text)
-    path = shortest_path(maze)
-    if path is None:
+    height, width = len(maze.rows), len(maze.rows[0])
+    codes, start, end = maze.codes, *(r * width + c for r, c in (maze.start, maze.end))
+    distance, queue, ways, path = (np.zeros(maze.cells, np.int64) for _ in range(4))
+    reached = maze_kernels.spread(codes, height, width, start, distance, queue, ways)
+    if distance[end] < 0:
         raise ValueError("the maze has no path from S to E")
-    return maze, len(path)
+    turns = maze_kernels.trace(height, width, end, distance, path)
+    moves = "".join(maze_kernels.MOVES[way] for way in path[: distance[end]])
+    blind = maze_kernels.dead_ends(codes, height, width, queue, reached)
+    return Solved(maze, moves, turns, blind, int(ways[end]))
+
+
+def difficulty(length: int, turns: int, dead_ends: int, ways: int) -> float:
+    """How hard a maze is, in [0, 1): ``1 - exp(-effort / 100)``.
+
+    The effort is what there is to find and to get wrong, ``length + turns + dead_ends``, over
+    ``sqrt(1 + log2(ways))``, as each shortest path more is one more to hit upon. It rises with the
+    first three and falls with the last. A straight corridor of 9 cells has 0.08.
+    """
+    effort = (length + turns + dead_ends) / math.sqrt(1 + math.log2(ways))
+    return round(1 - math.exp(-effort / 100), 4)
 
 
 def canonical_key(maze: Maze) -> str:
@@ -118,55 +142,3 @@ def canonical_key(maze: Maze) -> str:
     forms = [np.rot90(g, k) for g in (grid, grid.T) for k in range(4)]
     smallest = min((f.shape, f.tobytes()) for f in forms)
     return hashlib.blake2b(repr(smallest).encode(), digest_size=16).hexdigest()
-
-
-def minimum_length(size: int) -> int:
-    """The shortest path that a drawn maze of this size may have: ``size`` steps."""
-    return size
-
-
-def difficulty(length: int, size: int) -> float:
-    """How winding the shortest path is, in [0, 1): ``1 - size / length``, 0 below ``size`` steps.
-
-    0 for a path as long as the side, 0.5 for one of twice that length.
-    """
-    return round(max(0.0, 1 - size / length), 4)
-
-
-def draw(size: int, seed: int, index: int) -> Maze | None:
-    """Candidate number ``index``, a function of the three numbers alone; None if it is no good.
-
-    Between 10 and 45 % of the cells are walls, near the share where open ground falls apart. The
-    end is drawn among the cells far enough from the start, so a candidate has a path or is none.
-    """
-    # Only `random()`: its sequence for a seed is promised across Python versions.
-    rng = random.Random(f"{seed} {size} {index}").random
-    share = 0.10 + 0.35 * rng()
-    grid = [["*" if rng() < share else "." for _ in range(size)] for _ in range(size)]
-    start = int(rng() * size), int(rng() * size)
-    grid[start[0]][start[1]] = "S"
-    walls = Maze(tuple("".join(row) for row in grid), start, start)
-    far = [c for c, d in distances(walls, start).items() if d >= minimum_length(size)]
-    if not far:
-        return None
-    end = sorted(far)[int(rng() * len(far))]
-    grid[end[0]][end[1]] = "E"
-    return Maze(tuple("".join(row) for row in grid), start, end)
-
-
-def draw_distinct(size: int, seed: int, taken: set[str]) -> Iterator[Maze]:
-    """Mazes in the order of their candidate numbers, none like another or one in ``taken``.
-
-    Their keys are added to ``taken``. Ends when 20,000 candidates in a row gave nothing new: then
-    (nearly) all of the size are found. Small sizes have few: 3x3 has 179.
-    """
-    index = fruitless = 0
-    while fruitless < _FRUITLESS:
-        maze = draw(size, seed, index)
-        index += 1
-        fruitless += 1
-        if maze is None or (key := canonical_key(maze)) in taken:
-            continue
-        taken.add(key)
-        fruitless = 0
-        yield maze

@@ -3,17 +3,20 @@ r"""The form that two texts share when they are the same problem written differe
 LaTeX and plain text are read as one sequence of tokens: numbers, words, commands, marks. What
 only changes how a problem looks is left out or has one spelling; every number and operator stays
 a token of its own, so that "1 23" and "123" or \sqrt{23} and \sqrt23 stay apart. Where a spelling
-is ambiguous ("(1,200)" may be two numbers) the texts are left different.
+is ambiguous ("(1,200)" may be two numbers) the texts are left different. Case is no difference in
+words; in symbols (a letter, or two or three with a capital among them: AB) it is.
 """
 
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 
 _TOKEN = re.compile(
     r"""
     (?P<command> \\[a-zA-Z]+ )
+  | (?P<atom> \{ (?:\d+(?:\.\d+)?|[a-zA-Z]) \} )
   | (?P<escape> \\. )
   | (?P<number>
         (?<![\d.,]) [1-9]\d{0,2} (?P<comma>,|\{,\}|\\,) \d{3} (?:(?P=comma)\d{3})*
@@ -49,6 +52,13 @@ _SPELLING = {
     r"\rightarrow": r"\to",
     r"\lbrace": r"\{",
     r"\rbrace": r"\}",
+    **dict.fromkeys([r"\lvert", r"\rvert", r"\vert"], "|"),
+    r"\lt": "<",
+    r"\gt": ">",
+    r"\ast": "*",
+    r"\colon": ":",
+    r"\degree": r"\circ",
+    r"\varnothing": r"\emptyset",
     r"\%": "%",
     r"\#": "#",
     r"\&": "&",
@@ -60,14 +70,75 @@ _CLOSING = {")", "]", r"\}"}
 
 
 def normal_form(text: str) -> str:
-    """The tokens of ``text`` in their one spelling, with a space between each two."""
-    text = " ".join(text.split())
+    """The tokens of ``text`` in their one spelling, with a space between each two.
+
+    White space is no token, so the text is read a chunk between two spaces at a time. Most chunks
+    mean the same wherever they stand, and are read once.
+    """
     if not text.isascii():
         text = _plain(text)
-    scan = _Scan()
-    for match in _TOKEN.finditer(text):
-        scan.take(match)
-    return " ".join(scan.out)
+    chunks = text.split()
+    forms = list(map(_FORMS.__getitem__, chunks))
+    listing = "," in text and _IN_A_LIST.search(text) is not None
+    if None in forms or listing:
+        forms = _in_context(chunks, listing)
+    form = " ".join(filter(None, forms))
+    if "A " in form:
+        form = _ARTICLE.sub("a", form)
+    while form.endswith(_ENDINGS):
+        form = form[:-2]
+    return form
+
+
+# A comma before three digits, after a bracket: the only mark that brackets decide the meaning of.
+_IN_A_LIST = re.compile(r"[(\[{].*\d,\d{3}", re.DOTALL)
+_ENDINGS = (" .", " ?", " :", " ,", " ;")
+_ARTICLE = re.compile(r"A(?= [a-z]{2})(?<!\SA)(?<![a-z] A)")  # "A train", but "point A lies"
+
+
+class _Forms(dict[str, str | None]):
+    """The form of each chunk that has one of its own, None for those that depend on others.
+
+    Emptied when it is full: in real text few chunks come again and again, most of the rest once.
+    """
+
+    def __missing__(self, chunk: str) -> str | None:
+        scan = _Scan()
+        scan.feed(chunk)
+        form = " ".join(scan.out) if scan.neutral else None
+        if len(self) >= _MOST_FORMS:
+            self.clear()
+        self[chunk] = form
+        return form
+
+
+_MOST_FORMS = 200_000
+_FORMS = _Forms()
+
+
+def _in_context(chunks: list[str], listing: bool) -> list[str | None]:
+    """The forms of all chunks, where one may open what another closes.
+
+    ``listing`` is whether open brackets count as such.
+    """
+    forms: list[str | None] = []
+    scan: _Scan | None = None
+    for chunk in chunks:
+        form = _FORMS[chunk] if scan is None else None
+        if form is not None and not (listing and _BRACKET.search(chunk)):
+            forms.append(form)
+            continue
+        scan = scan or _Scan()
+        scan.feed(chunk)
+        if scan.neutral and not (listing and scan.lists):
+            forms.append(" ".join(scan.out))
+            scan = None
+    if scan:
+        forms.append(" ".join(scan.out))
+    return forms
+
+
+_BRACKET = re.compile(r"[(\[{]")
 
 
 class _Scan:
@@ -86,13 +157,30 @@ class _Scan:
         self.lists = 0
         self.groups: list[tuple[str, int, int]] = []
 
-    def take(self, match: re.Match[str]) -> None:
-        kind, token = match.lastgroup, match.group()
+    @property
+    def neutral(self) -> bool:
+        """Whether what comes next is read as at the start of a text, but for open brackets."""
+        return not (self.arguments or self.script or self.wrapper or self.groups)
+
+    def feed(self, chunk: str) -> None:
+        """Read text up to the next white space."""
+        # A backslash at its end belongs with that space.
+        for match in _TOKEN.finditer(chunk + " " if chunk.endswith("\\") else chunk):
+            token = match.group()
+            if token in _FREE and not (self.arguments or self.script or self.wrapper):
+                self.out.append(_FREE[token])
+            else:
+                self._take(match, token)
+
+    def _take(self, match: re.Match[str], token: str) -> None:
+        kind = match.lastgroup
         if kind == "word":
-            self.out.append(token.casefold())
+            self.out.append(_folded(token))
             self._spend(len(token))
         elif kind == "number":
             self._number(token, match.group("comma"))
+        elif kind == "atom":
+            self._atom(token)
         elif token == "{":
             self._open()
         elif token == "}":
@@ -105,6 +193,15 @@ class _Scan:
     def _spend(self, arguments: int) -> None:
         self.arguments = max(0, self.arguments - arguments)
         self.script = self.wrapper = False
+
+    def _atom(self, token: str) -> None:
+        """A number or a letter in braces, in one step."""
+        content = _folded(token[1:-1])
+        if self.arguments or self.script or self.wrapper:
+            self.out.append(content)
+        else:
+            self.out += ["{", content, "}"]
+        self._spend(1)
 
     def _number(self, token: str, comma: str | None) -> None:
         if comma == "," and self.lists:
@@ -160,6 +257,19 @@ class _Scan:
             self.lists = max(0, self.lists - 1)
 
 
+# What is written the same whatever stands around it, unless it is an argument.
+_FREE = {c: c for c in "+-*/=<>,;:?'|"}
+_FREE |= {str(n): str(n) for n in range(1000)}
+_FREE |= {c: c for c in string.ascii_letters}
+
+
+def _folded(word: str) -> str:
+    """The word without its case, unless that may mean something: A, AB and ABC are no words."""
+    if len(word) < 4 and word.isupper():
+        return word
+    return word.casefold()
+
+
 def _is_empty_delimiter(stop: re.Match[str]) -> bool:
     r"""Whether a full stop belongs to \left. or \right."""
     return stop.string.endswith((r"\left", r"\right"), 0, stop.start())
@@ -187,9 +297,13 @@ _SYMBOLS = {
     "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
     "°": r"^\circ ", "º": r"^\circ ",
     "\u200b": "", "\ufeff": "", "\u00ad": "", "\u200e": "", "\u200f": "",
+    "。": ".", "｡": ".", "．": ".", "√": r"\sqrt ",
     _RAISE: " ", _LOWER: " ", _END: " ",
 }  # fmt: skip
 _GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)$")
+
+
+_ROOT = re.compile(r"√\s*(\d+(?:\.\d+)?)")  # the whole number is under it, not its first digit
 
 
 class _Characters(dict[int, str]):
@@ -228,6 +342,9 @@ _CHARACTERS = _Characters()
 
 def _plain(text: str) -> str:
     """Characters that look alike as one, powers and indices as ``^{..}`` and ``_{..}``."""
-    text = unicodedata.normalize("NFC", text).translate(_CHARACTERS)
+    text = unicodedata.normalize("NFC", text)
+    if "√" in text:
+        text = _ROOT.sub(r"\\sqrt{\1}", text)
+    text = text.translate(_CHARACTERS)
     text = text.replace(_END + _RAISE, "").replace(_END + _LOWER, "")
     return text.replace(_RAISE, "^{").replace(_LOWER, "_{").replace(_END, "}")

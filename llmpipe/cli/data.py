@@ -133,8 +133,20 @@ def prepare(
 
 def maze(
     out: Out,
-    size: Annotated[list[int], typer.Option(help="Cells along a side; may be repeated.")],
-    count: Annotated[int, typer.Option(help="Mazes of each size.")] = 1000,
+    size: Annotated[
+        list[int] | None, typer.Option(help="Cells along a side; may be repeated.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(help="Mazes of each size.", show_default="1000")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="passk: sizes and counts of Pass@k Training, as OUT/train and OUT/test."),
+    ] = None,
+    solution_style: Annotated[
+        Literal["moves", "coordinates", "search"],
+        typer.Option(help="How the worked answers are told."),
+    ] = "moves",
     seed: Seed = 0,
     exclude: Annotated[
         list[Path] | None,
@@ -146,9 +158,30 @@ def maze(
 ) -> None:
     """Generate mazes: solvable, distinct under turning and mirroring, with worked answers."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
-        from llmpipe.stages.maze import Config, run
+        from llmpipe.stages.maze import Config, run, run_preset
 
-        config = Config(sizes=tuple(sorted(set(size))), count=count, seed=seed)
+        if preset:
+            if size or count:
+                raise UserError(
+                    "a preset has its own sizes and counts", "leave --size and --count out"
+                )
+            parts = run_preset(
+                preset,
+                out,
+                stage.mode,
+                seed=seed,
+                solution_style=solution_style,
+                exclude=exclude or (),
+            )
+            stage.finish_all(list(parts))
+        if not size:
+            raise UserError("no size is given", "--size 9, or --preset passk")
+        config = Config(
+            sizes=tuple(sorted(set(size))),
+            count=1000 if count is None else count,
+            seed=seed,
+            solution_style=solution_style,
+        )
         stage.finish(run(config, out, stage.mode, exclude=exclude or ()))
 
 
@@ -161,9 +194,44 @@ def filter_(
     difficulty: Annotated[
         str | None, typer.Option(help="Difficulties to keep, A:B; either end may be left out.")
     ] = None,
+    pass_rate: Annotated[
+        str | None,
+        typer.Option(
+            help="Pass rates to keep, A < rate < B as A:B, the ends not among them; where one is "
+            "left out it is 0 or 1. What the model always or never solves goes. Needs --verdicts."
+        ),
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="Verdicts on a rollout of these problems.")
+    ] = None,
+    min_samples: Annotated[
+        int | None,
+        typer.Option(
+            help="The fewest judged samples to go by (by default as many as were asked for)."
+        ),
+    ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="A rule to drop rows by; may be repeated (all of them by default)."),
+        typer.Option(
+            help="A rule to drop rows by, not all of them; may be repeated. Rules: malformed, "
+            "prompt_too_long, answer_unparsable, answer_unverifiable, and for task math "
+            "multiple_choice, multiple_choice_value, proof, answer_empty, multi_question, "
+            "open_ended, needs_figure, answer_impossible, answer_prose."
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A rule not to drop rows by; may be repeated. With multiple_choice_value the "
+            "options are cut off such problems, which get another id."
+        ),
+    ] = None,
+    max_prompt_tokens: Annotated[
+        int | None,
+        typer.Option(help="The longest problem in tokens (8,000 characters by default)."),
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="The folder or id of the model that counts tokens.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -171,19 +239,47 @@ def filter_(
 ) -> None:
     """Keep problems that can be checked and are of the wanted level and difficulty."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.core.paths import find_model
         from llmpipe.stages.filter import RULES, Config, run
 
-        config = Config(levels=level, difficulty=difficulty, drop=tuple(drop or RULES))
-        stage.finish(run(config, problems, out, stage.mode))
+        config = Config(
+            levels=level,
+            difficulty=difficulty,
+            pass_rate=pass_rate,
+            min_samples=min_samples,
+            drop=tuple(drop or RULES),
+            keep=tuple(keep or ()),
+            max_prompt_tokens=max_prompt_tokens,
+        )
+        folder = None if tokenizer is None else find_model(tokenizer)
+        stage.finish(run(config, problems, out, stage.mode, verdicts=verdicts, tokenizer=folder))
 
 
 def dedupe(
     problems: Annotated[list[Path], typer.Argument(help="Problems; the first has precedence.")],
     out: Out,
+    near: Annotated[
+        bool, typer.Option(help="Find problems said in other words, too, with the same numbers.")
+    ] = True,
+    threshold: Annotated[
+        float, typer.Option(help="The share of their words that such problems have in common.")
+    ] = 0.6,
     against: Annotated[
         list[Path] | None,
         typer.Option(help="Held-out problems that must not be among them; may be repeated."),
     ] = None,
+    keep_conflicts: Annotated[
+        bool,
+        typer.Option(
+            "--keep-conflicts", help="Keep one row of a problem whose answers contradict."
+        ),
+    ] = False,
+    drop_templates: Annotated[
+        bool,
+        typer.Option(
+            "--drop-templates", help="Drop held-out problems with other numbers in them, too."
+        ),
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -192,4 +288,10 @@ def dedupe(
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         from llmpipe.stages.dedupe import Config, run
 
-        stage.finish(run(Config(), problems, out, stage.mode, against=against or ()))
+        config = Config(
+            near=near,
+            threshold=threshold,
+            keep_conflicts=keep_conflicts,
+            drop_templates=drop_templates,
+        )
+        stage.finish(run(config, problems, out, stage.mode, against=against or ()))

@@ -35,6 +35,10 @@ def show(
         bool, typer.Option("--prune", help="List leftovers of broken runs, and offer to remove.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option(help="A folder to draw the mazes of the printed rows in, as SVG."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print an artifact: where it came from, what was dropped and why, its first rows."""
@@ -43,4 +47,4 @@ def show(
     if prune:
         printing.prune(folder, yes=yes)
     else:
-        printing.show(folder, rows=rows, rejects=rejects, as_json=as_json)
+        printing.show(folder, rows=rows, rejects=rejects, as_json=as_json, svg=svg)

@@ -49,6 +49,11 @@ Extract = Annotated[
     typer.Option(help="auto: a box, else what else looks final; boxed: a missing box is wrong."),
 ]
 
+MazeRules = Annotated[
+    Literal["strict", "passk"],
+    typer.Option(help="passk judges mazes as the paper's own verifier does, to compare figures."),
+]
+
 
 def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
     """``key=value`` options as a dictionary."""

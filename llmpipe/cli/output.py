@@ -67,16 +67,18 @@ class Stage:
         if len(names) == 1:
             self.finish(do(names[0]))
         done: list[Result] = []
-        said: list[dict[str, Any]] = []
+        failed: list[dict[str, Any]] = []
         for name in names:
             try:
                 done.append(do(name))
-                said.append(_as_json(done[-1]))
             except UserError as e:
                 say_error(e, as_json=False)
-                said.append({"name": name, "error": e.message, "hint": e.hint})
+                failed.append({"name": name, "error": e.message, "hint": e.hint})
+        self.finish_all(done, failed)
+
+    def finish_all(self, done: Sequence[Result], failed: Sequence[dict[str, Any]] = ()) -> NoReturn:
+        """Say what came out of several runs of equal rank; exit code 2 if one ``failed``."""
         self._close(done)
-        failed = len(done) < len(names)
         if self._json:
             whole = {
                 "out": [str(result.out) for result in done],
@@ -84,7 +86,7 @@ class Stage:
                 "dropped": dict(sum((Counter(result.dropped) for result in done), Counter())),
                 "seconds": round(sum(result.seconds for result in done), 3),
                 "up_to_date": not failed and all(result.up_to_date for result in done),
-                "each": said,
+                "each": [*map(_as_json, done), *failed],
             }
             typer.echo(json.dumps(whole, ensure_ascii=False))
         raise typer.Exit(2 if failed else max(result.exit_code for result in done))

@@ -20,6 +20,7 @@ from llmpipe.cli.options import (
     Gpus,
     Limit,
     MaxTokens,
+    MazeRules,
     Model,
     Out,
     Problems,
@@ -92,6 +93,7 @@ def verify(
     rollouts: Annotated[Path, typer.Argument(help="Rollouts.")],
     out: Out,
     extract: Extract = "auto",
+    maze_rules: MazeRules = "strict",
     problems: Problems = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -101,7 +103,7 @@ def verify(
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         from llmpipe.stages.verify import Config, run
 
-        config = Config(extract=extract)
+        config = Config(extract=extract, maze_rules=maze_rules)
         stage.finish(run(config, rollouts, out, stage.mode, problems=problems))
 
 
@@ -132,6 +134,7 @@ def eval_(
     system: System = None,
     limit: Limit = None,
     extract: Extract = "auto",
+    maze_rules: MazeRules = "strict",
     problems: Problems = None,
     rollouts: Rollouts = None,
     force: Force = False,
@@ -175,11 +178,13 @@ def eval_(
         elif record is not Problem and (model or limit or few_shot or system):
             typer.echo(f"{source} was sampled already: sampling options have no effect", err=True)
         if record is Rollout and not _only_planned(results):
-            judge = judging.Config(extract=extract)
+            judge = judging.Config(extract=extract, maze_rules=maze_rules)
             results.append(judging.run(judge, path, out / "verdicts", cheap, problems=problems))
             path = out / "verdicts"
-        elif record is Verdict and extract != "auto":
-            typer.echo(f"{source} was judged already: --extract has no effect", err=True)
+        elif record is Verdict and (extract, maze_rules) != ("auto", "strict"):
+            typer.echo(
+                f"{source} was judged already: --extract and --maze-rules have no effect", err=True
+            )
         if not _only_planned(results):
             score = scoring.Config(k=ks)
             made = scoring.run(score, path, out, cheap, problems=problems, rollouts=rollouts)

@@ -13,10 +13,13 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
+from llmpipe.cli.pictures import Pictures
 from llmpipe.core.artifact import MANIFEST, REJECTS, Artifact, record_of
 from llmpipe.core.errors import UserError
+from llmpipe.core.records import Problem
 from llmpipe.core.tables import read_batches
 
 _out = Console(highlight=False, soft_wrap=False)
@@ -24,8 +27,8 @@ _out = Console(highlight=False, soft_wrap=False)
 _HEADLINES = ("pass@", "utilisation", "coverage", "correct", "tokens_per_second", "kept_share")
 
 
-def show(folder: Path, *, rows: int, rejects: bool, as_json: bool) -> None:
-    """Print what is at ``folder``.
+def show(folder: Path, *, rows: int, rejects: bool, as_json: bool, svg: Path | None = None) -> None:
+    """Print what is at ``folder``; mazes of the rows printed are drawn in ``svg``, too.
 
     Raises:
         UserError: there is no artifact in it.
@@ -37,7 +40,7 @@ def show(folder: Path, *, rows: int, rejects: bool, as_json: bool) -> None:
         elif rejects:
             _rejects(artifact, rows)
         else:
-            _artifact(artifact, rows)
+            _artifact(artifact, rows, svg)
         return
     artifacts = find(folder)
     if not artifacts:
@@ -117,7 +120,7 @@ def _number(value: Any) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def _artifact(artifact: Artifact, rows: int) -> None:
+def _artifact(artifact: Artifact, rows: int, svg: Path | None) -> None:
     m = artifact.manifest
     facts = Table(box=None, show_header=False)
     facts.add_column(style="bold", no_wrap=True)
@@ -134,9 +137,38 @@ def _artifact(artifact: Artifact, rows: int) -> None:
     if m.attention:
         facts.add_row("attention", escape(m.attention))
     _out.print(facts)
+    _samples(m.details.get("samples") or {}, m.counts["dropped"])
     record = record_of(artifact)
-    for row in itertools.islice(artifact.iter_rows(record), rows):
+    if record is Problem:
+        for name in ("difficulty", "pass_rate"):
+            _spread(artifact, name)
+    shown = list(itertools.islice(artifact.iter_rows(record), rows))
+    pictures = Pictures(artifact, shown)
+    for row in shown:
         _row(row.as_row())
+        pictures.draw(row, _out)
+        if svg and (file := pictures.write(row, svg)):
+            _out.print(f"drawn in {escape(str(file))}", style="dim")
+
+
+def _samples(samples: Mapping[str, Any], dropped: Mapping[str, int]) -> None:
+    """The first rows dropped for each reason, where the stage kept some to show."""
+    for reason, rows in samples.items():
+        _out.print(f"\n{escape(reason)}: {dropped.get(reason, 0)} dropped", style="bold")
+        for row in rows:
+            detail = f" ({row['detail']})" if row["detail"] else ""
+            _out.print(Padding(escape(f"{row['id']}{detail}"), (0, 0, 0, 2)), style="dim")
+            _out.print(Padding(escape(row["prompt"]), (0, 0, 0, 4)))
+
+
+def _spread(artifact: Artifact, column: str) -> None:
+    """A histogram of a column, where it has numbers."""
+    from llmpipe.cli.histogram import histogram
+
+    lines = histogram(batch.column(column) for batch in artifact.batches([column]))
+    if lines:
+        _out.print(f"\n{column.replace('_', ' ')}", style="bold")
+        _out.print("\n".join(f"  {line}" for line in lines), markup=False)
 
 
 def _row(row: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
 
-_CHUNK = 32  # tasks sent at a time
+_CHUNK = 32  # tasks sent at a time, by default
 _AHEAD = 4096  # tasks taken from the input before the first result of them is handed out
 _WALL_SECONDS = 300  # for a worker that waits instead of working, which costs no CPU time
 _HEAD = struct.Struct("<I")
@@ -59,6 +59,7 @@ class WorkerPool:
         memory: bytes of address space that a worker may have.
         warm_up: calls that a fresh worker makes before its first task, without a time limit and
             for nothing: what a rule loads at its first use is not charged to a task.
+        chunk: tasks sent at a time; few where a task is large.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class WorkerPool:
         cpu_seconds: float = 10.0,
         memory: int = 4 << 30,
         warm_up: Sequence[Task] = (),
+        chunk: int = _CHUNK,
     ) -> None:
+        self._chunk = chunk
         self._arguments = [target, str(cpu_seconds), str(memory)]
         self._cpu_seconds = cpu_seconds
         self._warm_up = list(warm_up)
@@ -102,7 +105,7 @@ class WorkerPool:
         more = True
         while True:
             while more and drawn - wanted < _AHEAD and len(self._busy()) < self._count:
-                chunk = list(itertools.islice(source, _CHUNK))
+                chunk = list(itertools.islice(source, self._chunk))
                 more = bool(chunk)
                 drawn += len(chunk)
                 if chunk:

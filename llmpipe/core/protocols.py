@@ -84,6 +84,9 @@ class Task(Protocol):
     """Said after the problem, on a line of its own: where the answer goes and in what form."""
     one_answer: bool
     """Whether a problem has one right answer, so that two different ones can't both be gold."""
+    prose: bool
+    """Whether the prompt is all there is to a problem: `llmpipe.algo.normal.normal_form` of it is
+    the problem's normal form, and the same problem may be put in other words."""
 
     def normal_form(self, problem: Problem) -> str:
         """Two problems with the same normal form are the same problem."""
@@ -92,9 +95,19 @@ class Task(Protocol):
         """Why this problem can't be used, in one line; None where it can."""
 
     def judge(
-        self, answer: str, payload: str, response: str, *, finish_reason: FinishReason, extract: str
+        self,
+        answer: str,
+        payload: str,
+        response: str,
+        *,
+        finish_reason: FinishReason,
+        extract: str,
+        rules: str = "strict",
     ) -> Score:
-        """Score one response. Runs in a child process: it may be killed, and must not be clever."""
+        """Score one response. Runs in a child process: it may be killed, and must not be clever.
+
+        ``rules`` other than "strict" are for tasks that have any; the others take no notice.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +131,12 @@ class Draw:
 class Recipe:
     """How one source becomes problems: a data set (``convert``) or a generator (``draw``).
 
-    A data set recipe names its hub ``repo``, the ``split`` to train on, the ``test_split`` to be
-    scored on where there is one, and the ``columns`` it needs; its folder
-    is ``datasets/ORG/NAME``, and its files lie in ``folder`` of that. ``convert`` turns one row
-    into a problem or says why not.
+    A data set recipe names its hub ``repo`` (and in ``also`` others of the same layout), the
+    ``split`` to train on (None: the only one), the ``test_split`` to be scored on where there is
+    one, and the ``columns`` it needs. Its folder is ``datasets/ORG/NAME``, and its rows lie in the
+    ``parts`` of that, folders or files, read in the order given. ``convert`` turns one row into a
+    problem or says why not. Where rows come again, ``once`` names the columns that tell them apart:
+    of rows with the same values there, only the first counts.
     A generator recipe has ``draw``, and ``default_limit`` for when no ``--limit`` is given.
     ``libraries`` are distributions whose versions the manifest records.
     """
@@ -129,10 +144,12 @@ class Recipe:
     task: str
     source: str
     repo: str | None = None
-    folder: str = ""
-    split: str = "train"
+    also: Sequence[str] = ()
+    parts: Sequence[str] = ("",)
+    split: str | None = "train"
     test_split: str | None = None
     columns: Sequence[str] = ()
+    once: Sequence[str] = ()
     convert: Callable[[Mapping[str, Any]], Problem | Drop] | None = None
     draw: Callable[[Draw], Iterator[Problem | Drop]] | None = None
     default_limit: int = 1000

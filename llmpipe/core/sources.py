@@ -64,6 +64,35 @@ def open_source(path: Path, *, split: str | None = None, folder: str = "") -> So
     return _of_files(path, _layout(path, folder, split))
 
 
+def open_parts(path: Path, parts: Sequence[str], *, split: str | None = None) -> Source:
+    """The rows of several folders or files inside ``path``, part by part; "" is ``path`` itself.
+
+    The columns are those that every part has.
+
+    Raises:
+        UserError: a part isn't there; otherwise as `open_source`.
+    """
+    opened = []
+    for part in parts:
+        if part and not (path / part).exists():
+            raise UserError(
+                f"{path / part} does not exist", "download the data set again, the whole of it"
+            )
+        if (path / part).is_file():
+            opened.append(open_source(path / part, split=split))
+        else:
+            opened.append(open_source(path, split=split, folder=part))
+    if len(opened) == 1:
+        return opened[0]
+
+    def read(columns: Sequence[str]) -> Iterator[Row]:
+        for source in opened:
+            yield from source.read(columns)
+
+    shared = [c for c in opened[0].columns if all(c in source.columns for source in opened)]
+    return Source(path, shared, read)
+
+
 def _of_files(path: Path, files: Sequence[Path]) -> Source:
     readers = [(file, _reader(file)) for file in files]
     for file, _ in readers:
@@ -170,7 +199,10 @@ def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _json(file: Path) -> Iterator[Mapping[str, Any]]:
-    """A list of objects, alone or as the only list in an object; or JSON Lines after all."""
+    """A list of objects, alone or as the only list in an object; or JSON Lines after all.
+
+    Rows that are lists have fields called 0, 1, ..., as `datasets` calls them.
+    """
     with _text(file) as f:
         text = f.read()
     try:
@@ -183,6 +215,8 @@ def _json(file: Path) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, dict):
         lists = [v for v in value.values() if isinstance(v, list)]
         value = lists[0] if len(lists) == 1 else [value]
+    if isinstance(value, list) and all(isinstance(row, list) for row in value):
+        value = [{str(i): field for i, field in enumerate(row)} for row in value]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         raise UserError(f"{file} holds no list of objects", "a JSON file of rows is [{...}, {...}]")
     yield from value

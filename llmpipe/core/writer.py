@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,34 @@ from llmpipe.core.artifact import REJECT_SCHEMA, REJECTS
 from llmpipe.core.records import Record, to_batch
 from llmpipe.core.spec import Progress, Spec
 from llmpipe.core.tables import ShardWriter
+
+
+class Table:
+    """A Parquet file that is filled row by row."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._buffer: list[Sequence[Any]] = []
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def add(self, *values: Any) -> None:
+        """A row, its values in the order of the columns."""
+        self._buffer.append(values)
+        self.rows += 1
+        if len(self._buffer) >= 10_000:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._buffer:
+            columns = zip(*self._buffer, strict=True)
+            arrays = [pa.array(c, t) for c, t in zip(columns, self._schema.types, strict=True)]
+            self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
+            self._buffer = []
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
 
 
 class Writer:
@@ -32,6 +61,7 @@ class Writer:
         self._rows: list[Record] = []
         self._rejects: list[dict[str, str]] = []
         self._attached: list[str] = []
+        self._tables: dict[str, Table] = {}
         self._reject_writer: pq.ParquetWriter | None = None
         self.inner: dict[str, Writer] = {}
         self._spec = spec
@@ -62,6 +92,11 @@ class Writer:
         """Put a further file beside the rows; it is listed in the manifest."""
         (self._folder / name).write_text(text, encoding="utf-8")
         self._attached.append(name)
+
+    def table(self, name: str, schema: pa.Schema) -> Table:
+        """A further Parquet file beside the rows, there even without a row of its own."""
+        self._tables[name] = Table(self._folder / name, schema)
+        return self._tables[name]
 
     def nested(self, name: str) -> Writer:
         """The writer of a second artifact, ``OUT/name``, of the same make and lineage.
@@ -96,11 +131,16 @@ class Writer:
         if self._reject_writer:
             self._reject_writer.close()
             files.append(self._folder / REJECTS)
+        for name, table in self._tables.items():
+            table.close()
+            files.append(self._folder / name)
         return files + [self._folder / name for name in self._attached]
 
     def abandon(self) -> None:
         for writer in self.inner.values():
             writer.abandon()
         self._shards.abandon()
+        for table in self._tables.values():
+            table.close()
         if self._reject_writer:
             self._reject_writer.close()

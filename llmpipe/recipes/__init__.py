@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from llmpipe.core import plugins
 from llmpipe.core.errors import UserError
+from llmpipe.core.paths import downloaded_repo
 from llmpipe.core.protocols import Recipe
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def resolve(source: str, root: Path = Path(), *, plain: bool = False) -> Origin:
         if path.exists():
             log.info("taking the recipe %s; the path is ./%s", word, source)
         return _of_recipe(word, root)
-    by_repo = {plugins.load("recipes", name).repo: name for name in names}
+    by_repo = {repo: name for name in names for repo in _repos(plugins.load("recipes", name))}
     if path.exists():
         repo = downloaded_repo(path)
         if plain or repo is None or repo not in by_repo:
@@ -48,7 +48,7 @@ def resolve(source: str, root: Path = Path(), *, plain: bool = False) -> Origin:
         log.info("%s is %s: taking its recipe", path, repo)
         return _of_recipe(by_repo[repo], root, path)
     if source in by_repo:
-        return _of_recipe(by_repo[source], root)
+        return _of_recipe(by_repo[source], root, repo=source)
     return Origin(path=_by_id(source, root, names))
 
 
@@ -69,33 +69,23 @@ def _by_id(source: str, root: Path, recipes: list[str]) -> Path:
     )
 
 
-def _of_recipe(name: str, root: Path, path: Path | None = None) -> Origin:
+def _repos(recipe: Recipe) -> list[str]:
+    return [recipe.repo, *recipe.also] if recipe.repo else []
+
+
+def _of_recipe(
+    name: str, root: Path, path: Path | None = None, *, repo: str | None = None
+) -> Origin:
+    """The recipe with the folder it reads: ``path``, or that of ``repo`` or its own repo."""
     recipe: Recipe = plugins.load("recipes", name)
     if recipe.repo is None:
         return Origin(name=name, recipe=recipe)
-    folder = path or root / "datasets" / recipe.repo
+    repo = repo or recipe.repo
+    folder = path or root / "datasets" / repo
     if not folder.is_dir():
         raise UserError(
             f"the recipe {name} reads {folder}, which does not exist",
-            f"llmpipe download {recipe.repo} --repo-type dataset",
+            f"llmpipe download {repo} --repo-type dataset",
         )
     downloaded_repo(folder)
     return Origin(name=name, recipe=recipe, path=folder)
-
-
-def downloaded_repo(folder: Path) -> str | None:
-    """The repo that ``llmpipe download`` brought to this folder, if it was that.
-
-    Raises:
-        UserError: it did not finish.
-    """
-    manifest = folder / ".llmpipe" / "manifest.json"
-    if not manifest.parent.is_dir():
-        return None
-    if not manifest.is_file():
-        raise UserError(
-            f"the download to {folder} is unfinished",
-            "run the llmpipe download command again: it goes on",
-        )
-    repo: str | None = json.loads(manifest.read_text(encoding="utf-8")).get("repo")
-    return repo

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llmpipe.algo import rules as text
+from llmpipe.algo.prompts import load_tokenizer
+from llmpipe.algo.ranges import parse_range
+from llmpipe.algo.tally import Tally
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.pool import Failure
 from llmpipe.core.protocols import Task
-from llmpipe.core.records import Problem, Score
-from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.core.records import Problem, Rollout, Verdict, problem_id
+from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
 from llmpipe.tasks import judges
 from llmpipe.verifiers import LIBRARIES
 
-RULES = ("malformed", "answer_empty", "answer_unverifiable")
-"""What `Config.drop` may hold; all of them by default."""
+RULES = (
+    "malformed",
+    "prompt_too_long",
+    *text.RULES,
+    "answer_unparsable",
+    "answer_unverifiable",
+)
+"""What `Config.drop` may hold, in the order they are asked; all of them by default."""
+
+_VALUE = "multiple_choice_value"
+_LONGEST = 8000  # characters, some 2,000 tokens: what trainers commonly allow a prompt
+_SAMPLES = 3  # rows shown for each reason
+_SHOWN = 160  # characters of a sample's prompt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,49 +46,117 @@ class Config:
     """What to keep.
 
     ``levels`` is a comma list ("1,2", matched with the level's number or its whole text) or a range
-    ("A:B") over the number in the level's text. ``difficulty`` is a range. Ranges include their
-    ends, and either end may be left out. ``drop`` names the rules that rows are dropped by.
+    ("A:B") over the number in the level's text. ``difficulty`` is a range. These ranges include
+    their ends, and either end may be left out.
+
+    ``pass_rate`` is a range "A:B" without its ends (A < rate < B, as in open-r1's
+    ``compute_pass_rate.py``), from 0 to 1 where they are left out: what the model always or never
+    solves goes. A problem needs ``min_samples`` judged samples, by default as many as were asked
+    for in the rollout.
+
+    ``drop`` names the rules that rows are dropped by, ``keep`` those of them that they aren't.
+    Where multiple_choice_value is in ``keep``, the list of options is cut off such prompts.
+    A prompt is too long over 8,000 characters, or over ``max_prompt_tokens``.
     """
 
     levels: str | None = None
     difficulty: str | None = None
+    pass_rate: str | None = None
+    min_samples: int | None = None
     drop: tuple[str, ...] = RULES
+    keep: tuple[str, ...] = ()
+    max_prompt_tokens: int | None = None
 
 
 Reason = tuple[str, str]
+Step = Callable[[Problem], Problem | Reason]
+"""What is done to a problem: it goes on, as it is or with more filled in, or there is a reason."""
 
 
-def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
-    """The rows of ``problems`` that pass, in order. The others are rejected by the first rule of:
+def run(
+    config: Config,
+    problems: Path,
+    out: Path,
+    mode: Mode,
+    *,
+    verdicts: Path | None = None,
+    tokenizer: Path | None = None,
+) -> Result:
+    """The rows of ``problems`` that pass, in order. The others are rejected by the first reason of:
 
-    no_level, level, no_difficulty, difficulty, malformed (by the task's own check), answer_empty,
-    answer_unverifiable (the gold answer, put in a box, is not judged correct by its own verifier).
+    no_verdicts, too_few_samples, pass_rate, no_level, level, no_difficulty, difficulty, malformed
+    (by the task's own check), prompt_too_long, the rules on a problem's text (`llmpipe.algo.rules`,
+    for task math), answer_unparsable (the gold answer can't be read), answer_unverifiable (put in a
+    box, it is not judged correct by its own verifier).
+
+    With ``verdicts`` each problem's ``pass_rate`` is its share of correct answers (a truncated one
+    is not correct; one with status error doesn't count), and ``difficulty``, where the problem has
+    none, is 1 less that. A problem whose options were cut off has another id, that of its new
+    prompt; its payload keeps the old one as ``uncut_id``.
 
     Raises:
-        UserError: a range or a rule can't be read, or a row's task isn't known.
+        UserError: a range or a rule can't be read, a row's task isn't known, an option lacks the
+            one it goes with, or it isn't known how many samples were asked for.
     """
-    checks = _checks(config)
+    steps = _steps(config)
+    _go_together("--pass-rate 0.1:0.9", config.pass_rate, "--verdicts DIR", verdicts)
+    _go_together(
+        "--max-prompt-tokens 1024", config.max_prompt_tokens, "--tokenizer MODEL", tokenizer
+    )
+    if config.min_samples is not None and config.pass_rate is None:
+        raise UserError("--min-samples goes with --pass-rate", "--pass-rate 0.1:0.9")
+    for flag, number in (
+        ("--min-samples", config.min_samples),
+        ("--max-prompt-tokens", config.max_prompt_tokens),
+    ):
+        if number is not None and number < 1:
+            raise UserError(f"{flag} is {number}, and must be at least 1", f"{flag} 8")
     source = Artifact.open(problems, Problem)
     tasks = sorted(_tasks(source))
+    inputs: dict[str, Input] = {"problems": source}
+    if verdicts and config.pass_rate:
+        ends = _rate_ends(config.pass_rate)
+        judged = inputs["verdicts"] = Artifact.open(verdicts, Verdict)
+        least = config.min_samples or _asked_for(judged)
+    if tokenizer:
+        inputs |= {f"tokenizer/{f.name}": f for f in sorted(tokenizer.glob("tokenizer*.json"))}
     spec = Spec(
         stage="filter",
         record=Problem,
         config=config,
-        inputs={"problems": source},
+        inputs=inputs,
         out=out,
+        version=2,  # goes up when the rules in algo/ change what is kept
         plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
         pinned=LIBRARIES,
     )
 
     def build(writer: Writer) -> None:
-        if "answer_unverifiable" in config.drop:
-            _write_verifiable(_passing(source, checks, writer), tasks, writer)
+        if config.pass_rate:
+            tally = _tally(judged)
+            all_samples = tally.total()
+            steps.insert(0, _rate_step(tally, ends, least))
+            share = all_samples.truncated / max(1, all_samples.judged)
+            writer.figures["truncated_share"] = round(share, 4)
+            writer.figures["verdict_errors"] = all_samples.errors
+        if config.max_prompt_tokens and tokenizer:
+            steps.append(_token_step(load_tokenizer(tokenizer), config.max_prompt_tokens))
+        rejects = _Rejects(writer)
+        passing = _passing(source, steps, writer, rejects)
+        if {"answer_unparsable", "answer_unverifiable"} & _dropped_by(config):
+            _write_verifiable(passing, tasks, writer, rejects, _dropped_by(config))
         else:
-            for problem in _passing(source, checks, writer):
+            for _, problem in passing:
                 writer.add(problem)
         writer.figures["kept_share"] = round(writer.kept / max(1, writer.read), 4)
 
     return execute(spec, build, mode)
+
+
+def _go_together(flag: str, value: object, other: str, partner: object) -> None:
+    if (value is None) != (partner is None):
+        given, lacking = (flag, other) if partner is None else (other, flag)
+        raise UserError(f"{given.split()[0]} needs {lacking.split()[0]}", f"{flag} {other}")
 
 
 def _tasks(source: Artifact) -> set[str]:
@@ -83,54 +168,97 @@ def _tasks(source: Artifact) -> set[str]:
     return names
 
 
+class _Rejects:
+    """Rejects rows, and puts the first few of each reason into the manifest's details."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._samples: dict[str, list[dict[str, str]]] = {}
+        writer.details["samples"] = self._samples
+
+    def __call__(self, problem: Problem, reason: str, detail: str) -> None:
+        self._writer.reject(problem.id, reason, detail)
+        samples = self._samples.setdefault(reason, [])
+        if len(samples) < _SAMPLES:
+            prompt = " ".join(problem.prompt[: 4 * _SHOWN].split())
+            if len(prompt) > _SHOWN:
+                prompt = f"{prompt[: _SHOWN - 3]}..."
+            samples.append({"id": problem.id, "prompt": prompt, "detail": detail})
+
+
 def _passing(
-    source: Artifact, checks: list[Callable[[Problem], Reason | None]], writer: Writer
-) -> Iterator[Problem]:
+    source: Artifact, steps: list[Step], writer: Writer, rejects: _Rejects
+) -> Iterator[tuple[Problem, Problem]]:
+    """The problems that pass, as they were read and as they go on."""
     for problem in source.iter_rows(Problem):
         writer.read += 1
-        reason = next(filter(None, (check(problem) for check in checks)), None)
-        if reason:
-            writer.reject(problem.id, *reason)
+        passed = problem
+        for step in steps:
+            result = step(passed)
+            if isinstance(result, tuple):
+                rejects(problem, *result)
+                break
+            passed = result
         else:
-            yield problem
+            yield problem, passed
         if writer.read % 100 == 0:
             writer.progress(writer.read, source.rows)
 
 
-def _write_verifiable(problems: Iterator[Problem], tasks: list[str], writer: Writer) -> None:
-    """Write the problems whose gold answer verifies against itself."""
-    waiting: deque[Problem] = deque()
+def _write_verifiable(
+    passing: Iterator[tuple[Problem, Problem]],
+    tasks: list[str],
+    writer: Writer,
+    rejects: _Rejects,
+    dropped_by: set[str],
+) -> None:
+    """Write the problems whose gold answer can be read and verifies against itself."""
+    waiting: deque[tuple[Problem, Problem]] = deque()
 
     def calls() -> Iterator[tuple[Any, ...]]:
-        for problem in problems:
-            waiting.append(problem)
+        for was, problem in passing:
+            waiting.append((was, problem))
             boxed = f"\\boxed{{{problem.answer}}}"
             yield problem.task, problem.answer, problem.payload, boxed, "stop", "boxed"
 
     with judges(tasks) as pool:
         for score in pool.map(calls()):
-            problem = waiting.popleft()
-            if isinstance(score, Score) and score.status == "correct":
-                writer.add(problem)
-                continue
+            was, problem = waiting.popleft()
             kind = score.kind if isinstance(score, Failure) else score.status
-            writer.reject(problem.id, "answer_unverifiable", f"{kind}: {score.detail}")
+            unread = problem.task == "math" and kind in ("error", "no_answer")
+            reasons = ("answer_unparsable",) if unread else ()
+            reason = next(filter(dropped_by.__contains__, (*reasons, "answer_unverifiable")), None)
+            if kind == "correct" or reason is None:
+                writer.add(problem)
+            else:
+                rejects(was, reason, f"{kind}: {score.detail}")
 
 
-def _checks(config: Config) -> list[Callable[[Problem], Reason | None]]:
-    unknown = sorted(set(config.drop) - set(RULES))
-    if unknown:
-        raise UserError(f"no rule is called {unknown[0]!r}", f"--drop takes: {', '.join(RULES)}")
-    checks: list[Callable[[Problem], Reason | None]] = []
+def _dropped_by(config: Config) -> set[str]:
+    return set(config.drop) - set(config.keep)
+
+
+def _steps(config: Config) -> list[Step]:
+    for flag, names in (("--drop", config.drop), ("--keep", config.keep)):
+        if unknown := sorted(set(names) - set(RULES)):
+            raise UserError(
+                f"no rule is called {unknown[0]!r}", f"{flag} takes: {', '.join(RULES)}"
+            )
+    rules = _dropped_by(config)
+    steps: list[Step] = []
     if config.levels is not None:
-        checks.append(_level_check(config.levels))
+        steps.append(_level_step(config.levels))
     if config.difficulty is not None:
-        checks.append(_difficulty_check(config.difficulty))
-    if "malformed" in config.drop:
-        checks.append(_malformed)
-    if "answer_empty" in config.drop:
-        checks.append(lambda p: None if p.answer.strip() else ("answer_empty", ""))
-    return checks
+        steps.append(_difficulty_step(config.difficulty))
+    if "malformed" in rules:
+        steps.append(_malformed)
+    if "prompt_too_long" in rules and config.max_prompt_tokens is None:
+        steps.append(_length_step)
+    if asked := {name: rule for name, rule in text.RULES.items() if name in rules}:
+        steps.append(functools.partial(_text_step, rules=asked))
+    if _VALUE in config.keep:
+        steps.append(_cut_options)
+    return steps
 
 
 @functools.cache
@@ -139,24 +267,113 @@ def _task(name: str) -> Task:
     return task
 
 
-def _malformed(problem: Problem) -> Reason | None:
+def _malformed(problem: Problem) -> Problem | Reason:
     why = _task(problem.task).malformed(problem)
-    return ("malformed", why) if why else None
+    return ("malformed", why) if why else problem
+
+
+def _text_step(problem: Problem, rules: Mapping[str, text.Rule]) -> Problem | Reason:
+    if problem.task != "math":  # whose prompts say nothing, and whose answers are no mathematics
+        empty = "answer_empty" in rules and not problem.answer.strip()
+        return ("answer_empty", "") if empty else problem
+    statement = text.Statement(problem.prompt, problem.answer)
+    for name, rule in rules.items():
+        detail = rule(statement)
+        if detail is not None:
+            return name, detail
+    return problem
+
+
+def _cut_options(problem: Problem) -> Problem | Reason:
+    statement = text.Statement(problem.prompt, problem.answer)
+    if problem.task != "math" or text.RULES[_VALUE](statement) is None:
+        return problem
+    assert statement.options is not None
+    prompt = text.cut_options(problem.prompt, statement.options)
+    payload = json.loads(problem.payload) | {"uncut_id": problem.id}
+    return dataclasses.replace(
+        problem,
+        id=problem_id(problem.task, prompt),
+        prompt=prompt,
+        payload=json.dumps(payload, ensure_ascii=False, sort_keys=True),
+    )
+
+
+def _length_step(problem: Problem) -> Problem | Reason:
+    length = len(problem.prompt)
+    return ("prompt_too_long", f"{length} characters") if length > _LONGEST else problem
+
+
+def _token_step(tokenizer: Any, most: int) -> Step:
+    def step(problem: Problem) -> Problem | Reason:
+        if len(problem.prompt.encode()) <= most:  # a token is a byte at least
+            return problem
+        count = len(tokenizer(problem.prompt, add_special_tokens=False)["input_ids"])
+        return ("prompt_too_long", f"{count} tokens") if count > most else problem
+
+    return step
+
+
+def _tally(verdicts: Artifact) -> Tally:
+    tally = Tally()
+    for batch in verdicts.batches(["problem_id", "status"], batch_size=1 << 14):
+        tally.add(*(column.to_pylist() for column in batch.columns))
+    return tally
+
+
+def _rate_step(tally: Tally, ends: tuple[float, float], least: int) -> Step:
+    def step(problem: Problem) -> Problem | Reason:
+        count = tally.of(problem.id)
+        if count is None:
+            return "no_verdicts", ""
+        if count.judged < least:
+            failed = f", {count.errors} with status error" if count.errors else ""
+            return "too_few_samples", f"{count.judged} of {least} judged{failed}"
+        rate = count.correct / count.judged
+        if not ends[0] < rate < ends[1]:
+            return "pass_rate", f"{count.correct} of {count.judged} correct"
+        difficulty = problem.difficulty
+        if difficulty is None:
+            difficulty = (count.judged - count.correct) / count.judged  # 1 - 0.9 is no 0.1
+        return dataclasses.replace(problem, pass_rate=rate, difficulty=difficulty)
+
+    return step
+
+
+def _asked_for(verdicts: Artifact) -> int:
+    """How many samples a problem the rollout behind the verdicts drew."""
+    hint = "--min-samples N says how many judged samples a problem must have"
+    try:
+        asked = verdicts.upstream(Rollout).manifest.config.get("n")
+    except UserError as e:
+        raise UserError(e.message, hint) from None
+    if not isinstance(asked, int):
+        raise UserError(f"{verdicts.path} doesn't say how many samples were asked for", hint)
+    return asked
+
+
+def _rate_ends(wanted: str) -> tuple[float, float]:
+    example = "--pass-rate 0.1:0.9"
+    low, high = parse_range(wanted, "--pass-rate", "0.1:0.9")
+    low, high = max(low, 0.0), min(high, 1.0)
+    if not low < high:
+        raise UserError(f"no pass rate is between the ends of --pass-rate {wanted!r}", example)
+    return low, high
 
 
 _FIGURE = re.compile(r"\d+(?:\.\d+)?")
 
 
-def _level_check(wanted: str) -> Callable[[Problem], Reason | None]:
+def _level_step(wanted: str) -> Step:
     if ":" in wanted:
-        low, high = _range(wanted, "--level", "2:4")
+        low, high = parse_range(wanted, "--level", "2:4")
         values = None
     else:
         values = {v.strip().casefold() for v in wanted.split(",") if v.strip()}
         if not values:
             raise UserError("--level names no level", "--level 1,2 or --level 2:4")
 
-    def check(problem: Problem) -> Reason | None:
+    def step(problem: Problem) -> Problem | Reason:
         text = (problem.level or "").strip()
         figure = _FIGURE.search(text)
         if not text or (values is None and not figure):
@@ -166,30 +383,18 @@ def _level_check(wanted: str) -> Callable[[Problem], Reason | None]:
             inside = low <= float(figure.group()) <= high
         else:
             inside = text.casefold() in values or bool(figure and figure.group() in values)
-        return None if inside else ("level", text)
+        return problem if inside else ("level", text)
 
-    return check
+    return step
 
 
-def _difficulty_check(wanted: str) -> Callable[[Problem], Reason | None]:
-    low, high = _range(wanted, "--difficulty", "0.2:0.8")
+def _difficulty_step(wanted: str) -> Step:
+    low, high = parse_range(wanted, "--difficulty", "0.2:0.8")
 
-    def check(problem: Problem) -> Reason | None:
+    def step(problem: Problem) -> Problem | Reason:
         if problem.difficulty is None:
             return "no_difficulty", ""
         inside = low <= problem.difficulty <= high
-        return None if inside else ("difficulty", f"{problem.difficulty:g}")
+        return problem if inside else ("difficulty", f"{problem.difficulty:g}")
 
-    return check
-
-
-def _range(text: str, flag: str, example: str) -> tuple[float, float]:
-    """The ends of "A:B"; an end that is left out is infinite."""
-    low, mark, high = text.partition(":")
-    try:
-        ends = float(low or "-inf"), float(high or "inf")
-    except ValueError:
-        ends = 1.0, 0.0
-    if not mark or not (low or high) or not ends[0] <= ends[1]:
-        raise UserError(f"{flag} {text!r} is no range A:B", f"{flag} {example}")
-    return ends
+    return step

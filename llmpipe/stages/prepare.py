@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from typing import Any
 from llmpipe.algo.holdout import hold_out
 from llmpipe.core import plugins
 from llmpipe.core.errors import UserError
+from llmpipe.core.paths import downloaded_repo
 from llmpipe.core.protocols import Draw, Drop, Recipe, Task
 from llmpipe.core.records import Problem
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
-from llmpipe.core.sources import Source, open_source
-from llmpipe.recipes import Origin, downloaded_repo, resolve
+from llmpipe.core.sources import Source, open_parts
+from llmpipe.recipes import Origin, resolve
 
 log = logging.getLogger(__name__)
 
@@ -131,11 +132,8 @@ def _rows(config: Config, origin: Origin, recipe: Recipe, limit: int | None) -> 
         yield from ((f"draw {i}", made) for i, made in enumerate(recipe.draw(draw), 1))
         return
     assert origin.path is not None
-    source = open_source(
-        origin.path,
-        split=config.split or (recipe.split if origin.recipe else None),
-        folder=recipe.folder,
-    )
+    split = config.split or (recipe.split if origin.recipe else None)
+    source = open_parts(origin.path, recipe.parts, split=split)
     columns, convert = recipe.columns, recipe.convert
     missing = [c for c in columns if c not in source.columns]
     if missing:
@@ -147,7 +145,11 @@ def _rows(config: Config, origin: Origin, recipe: Recipe, limit: int | None) -> 
         keys = _keys(config, source)
         columns = [*keys, *(c for c in _CARRIED if c not in keys)]
         convert = _converter(keys, recipe.task, _source_name(origin.path))
+    seen: dict[bytes, int] = {}
     for i, row in enumerate(source.read(columns), 1):
+        if recipe.once and (first := seen.setdefault(_digest(row, recipe.once), i)) < i:
+            yield f"row {i}", Drop(reason="repeated_row", detail=f"the same as row {first}")
+            continue
         try:
             made = convert(row)
             if isinstance(made, Problem):
@@ -155,6 +157,11 @@ def _rows(config: Config, origin: Origin, recipe: Recipe, limit: int | None) -> 
         except UnicodeEncodeError as e:
             made = Drop(reason="not_unicode", detail=f"{e.reason}: {e.object[e.start : e.end]!r}")
         yield f"row {i}", made
+
+
+def _digest(row: Mapping[str, Any], columns: Sequence[str]) -> bytes:
+    values = repr([row[c] for c in columns])
+    return hashlib.blake2b(values.encode(errors="backslashreplace"), digest_size=16).digest()
 
 
 def _keys(config: Config, source: Source) -> tuple[str, str]:

@@ -33,9 +33,10 @@ _OUTCOMES: Mapping[Status, float | None] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """How the answer is looked for: any way there is, or in boxes only."""
+    """How the answer is looked for (any way there is, or in boxes only), and mazes are judged."""
 
     extract: Literal["auto", "boxed"] = "auto"
+    maze_rules: Literal["strict", "passk"] = "strict"
 
 
 def run(
@@ -53,6 +54,10 @@ def run(
     """
     if config.extract not in ("auto", "boxed"):
         raise UserError(f"--extract {config.extract} is unknown", "--extract auto, or boxed")
+    if config.maze_rules not in ("strict", "passk"):
+        raise UserError(
+            f"--maze-rules {config.maze_rules} are unknown", "--maze-rules strict, or passk"
+        )
     answered = Artifact.open(rollouts, Rollout)
     asked = answered.upstream(Problem, problems)
     golds = _golds(asked)
@@ -126,7 +131,7 @@ def _judge(
                 flush()
                 continue
             entry.format = _format_reward(text, finish)
-            yield *gold, text, finish, config.extract
+            yield *gold, text, finish, config.extract, config.maze_rules
 
     def flush() -> None:
         """Write what is ready at the head of the queue."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from llmpipe.core.plugins import load
-from llmpipe.core.pool import WorkerPool
+from llmpipe.core.pool import Failure, WorkerPool
 from llmpipe.core.records import FinishReason, Score
 
 CPU_SECONDS = 10.0
@@ -19,11 +20,17 @@ def ask(task: str, prompt: str) -> str:
 
 
 def judge(
-    task: str, answer: str, payload: str, response: str, finish_reason: FinishReason, extract: str
+    task: str,
+    answer: str,
+    payload: str,
+    response: str,
+    finish_reason: FinishReason,
+    extract: str,
+    rules: str = "strict",
 ) -> Score:
     """Score one response by its task's rule; a module-level function, so that workers find it."""
     score: Score = load("tasks", task).judge(
-        answer, payload, response, finish_reason=finish_reason, extract=extract
+        answer, payload, response, finish_reason=finish_reason, extract=extract, rules=rules
     )
     return score
 
@@ -33,3 +40,28 @@ def judges(tasks: Iterable[str]) -> WorkerPool:
     # The first call of a rule loads its libraries, which is not to be charged to a response.
     warm_up = [(task, "1", "{}", "\\boxed{x}", "stop", "boxed") for task in tasks]
     return WorkerPool("llmpipe.tasks:judge", cpu_seconds=CPU_SECONDS, warm_up=warm_up)
+
+
+def same_answers(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> list[bool]:
+    """Whether the answers of each two problems' rows are equal, by their task's own judge.
+
+    One is put to the judge as a response to the other; where it isn't right, the other way round.
+    """
+    if not pairs:
+        return []
+    with judges({row["task"] for pair in pairs for row in pair}) as pool:
+        equal = [_right(score) for score in pool.map(_boxed(a, b) for a, b in pairs)]
+        unequal = [i for i, right in enumerate(equal) if not right]
+        back = pool.map(_boxed(pairs[i][1], pairs[i][0]) for i in unequal)
+        for i, score in zip(unequal, back, strict=True):
+            equal[i] = _right(score)
+    return equal
+
+
+def _boxed(gold: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Any, ...]:
+    boxed = f"\\boxed{{{other['answer']}}}"
+    return gold["task"], gold["answer"], gold["payload"], boxed, "stop", "boxed"
+
+
+def _right(score: Score | Failure) -> bool:
+    return isinstance(score, Score) and score.status == "correct"

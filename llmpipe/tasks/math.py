@@ -10,6 +10,7 @@ class MathTask:
 
     name = "math"
     one_answer = True
+    prose = True
     instruction = "Reason step by step, and put your final answer in \\boxed{}."
 
     def normal_form(self, problem: Problem) -> str:
@@ -21,7 +22,14 @@ class MathTask:
         return None if problem.prompt.strip() else "the prompt is empty"
 
     def judge(
-        self, answer: str, payload: str, response: str, *, finish_reason: FinishReason, extract: str
+        self,
+        answer: str,
+        payload: str,
+        response: str,
+        *,
+        finish_reason: FinishReason,
+        extract: str,
+        rules: str = "strict",
     ) -> Score:
         from llmpipe.verifiers.math import verify_math
 

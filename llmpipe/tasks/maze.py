@@ -15,6 +15,7 @@ class MazeTask:
 
     name = "maze"
     one_answer = False
+    prose = False
     instruction = (
         "S is the start, E is the end, . is open and * is a wall. A move is one step to an open "
         "cell: U (up), D (down), L (left) or R (right). Think it through, and put the moves from S "
@@ -40,12 +41,21 @@ class MazeTask:
         return None
 
     def judge(
-        self, answer: str, payload: str, response: str, *, finish_reason: FinishReason, extract: str
+        self,
+        answer: str,
+        payload: str,
+        response: str,
+        *,
+        finish_reason: FinishReason,
+        extract: str,
+        rules: str = "strict",
     ) -> Score:
         from llmpipe.verifiers.maze import verify_maze
 
         grid = json.loads(payload)["maze"]
-        return verify_maze(grid, response, extract=extract, finish_reason=finish_reason)
+        return verify_maze(
+            grid, response, rules=rules, extract=extract, finish_reason=finish_reason
+        )
 
 
 def _grid(problem: Problem) -> str:

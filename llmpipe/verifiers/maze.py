@@ -11,6 +11,10 @@ The decisions:
   "Path:" are passed over. Anything else makes the answer wrong: it is no path.
 - Any valid path is right, shortest or not, and it may pass E; it must end on E. A wall or the edge
   ends it. More moves than four times the cells (and more than 100) are a run-on, and wrong.
+
+The "passk" rules are those of the paper's own verifier, looser in what they read
+(`llmpipe.verifiers._passk_maze`). Compare with the paper's figures by them; train by the strict
+ones.
 """
 
 from __future__ import annotations
@@ -18,25 +22,45 @@ from __future__ import annotations
 import re
 
 from llmpipe.algo.extract import after_thinking, find_boxes, last_tag
-from llmpipe.algo.mazes import Maze, solve
+from llmpipe.algo.mazes import Maze, Solved, solve
 from llmpipe.core.records import FinishReason, Score
+from llmpipe.verifiers._passk_maze import by_passk
 
 _CELL_VISITS = 4  # a path of more moves a cell is a run-on,
 _SHORT = 100  # unless it is shorter than this
 
 
 def verify_maze(
-    maze: str, response: str, *, extract: str = "auto", finish_reason: FinishReason = "stop"
+    maze: str,
+    response: str,
+    *,
+    rules: str = "strict",
+    extract: str = "auto",
+    finish_reason: FinishReason = "stop",
 ) -> Score:
     """Judge a response to a maze (lines of S, E, . and *) by walking its moves.
 
-    ``extract`` is "auto" or "boxed". ``optimal`` of a correct score says whether the path is a
-    shortest one; of another it is None.
+    ``rules`` are "strict", or "passk" for figures that can be compared with the paper's
+    (`llmpipe.verifiers.maze` says how they differ). ``extract`` is "auto" or "boxed". ``optimal``
+    of a correct score says whether the path is a shortest one; of another it is None.
 
     Raises:
-        ValueError: the maze is malformed or has no path, or ``extract`` is something else.
+        ValueError: the maze is malformed or has no path (under "passk": has no start, or lines of
+            different lengths where the path goes), or an option is something else.
     """
-    grid, shortest = solve(maze)
+    if extract not in ("auto", "boxed"):
+        raise ValueError(f"extract is auto or boxed, not {extract!r}")
+    if rules == "passk":
+        return by_passk(maze, response)
+    if rules != "strict":
+        raise ValueError(f"rules are strict or passk, not {rules!r}")
+    return judge(solve(maze), response, extract=extract, finish_reason=finish_reason)
+
+
+def judge(
+    solved: Solved, response: str, *, extract: str = "auto", finish_reason: FinishReason = "stop"
+) -> Score:
+    """Judge a response to a maze that is solved already, by the strict rules."""
     answer, why_not = _answer(response, extract)
     if answer is None:
         if finish_reason == "length":
@@ -45,9 +69,10 @@ def verify_maze(
     path = read_moves(answer)
     if path is None:
         return Score(status="wrong", extracted=answer, detail=f"not a path: {answer[:60]}")
-    stopped = _walk(grid, path)
+    stopped = _walk(solved.maze, path)
     if stopped:
         return Score(status="wrong", extracted=path, detail=stopped)
+    shortest = len(solved.path)
     optimal = len(path) == shortest
     detail = f"{len(path)} moves, {'a shortest path' if optimal else f'the shortest is {shortest}'}"
     return Score(status="correct", extracted=path, detail=detail, optimal=optimal)
@@ -55,8 +80,6 @@ def verify_maze(
 
 def _answer(response: str, extract: str) -> tuple[str | None, str]:
     """The text that should hold the moves, or None and why there is none."""
-    if extract not in ("auto", "boxed"):
-        raise ValueError(f"extract is auto or boxed, not {extract!r}")
     text = after_thinking(response)
     tag = last_tag(text) if extract == "auto" else None
     boxes = find_boxes(text if tag is None else tag)

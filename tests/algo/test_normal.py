@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmpipe.algo import normal
 from llmpipe.algo.normal import normal_form
 from llmpipe.core.records import canonical
 
@@ -206,3 +207,58 @@ def test_arguments_of_commands_are_told_from_what_follows(
     assert normal_form(data.draw(latex(one))) == normal_form(data.draw(latex(one)))
     same = normal_form(data.draw(latex(one))) == normal_form(data.draw(latex(other)))
     assert same == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Find $x$.", "Find x"),
+        ("What is 1 + 1?", "what is 1+1"),
+        ("求 √2 的值。", r"求$\sqrt{2}$的值"),
+        ("√23", r"\sqrt{23}"),
+        (r"$\lvert x \rvert \lt 3$", "|x| < 3"),
+        (r"90^\degree", "90°"),
+        ("A train. A car.", "a train. a car"),
+        ("find the gcd", "Find The gcd"),
+        (r"a \ b", "a b"),
+        ("(see f(2,300) and $1,000", r"(see $f(2,300)$ and 1,000"),
+    ],
+)
+def test_endings_case_and_signs_of_one_problem(one: str, other: str) -> None:
+    assert normal_form(one) == normal_form(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("In triangle ABC, find a.", "In triangle ABC, find A."),
+        ("find AB", "find ab"),
+        ("Find X + x", "find x + X"),
+        ("1, 2, 4, ...", "1, 2, 4"),
+        ("4!", "4"),
+        ("√23", r"\sqrt{2}3"),
+        ("f(1,200) is", "f(1200) is"),
+        ("f( 1,200 ) is", "f( 1200 ) is"),
+    ],
+)
+def test_symbols_keep_their_case_and_endings_that_mean_something_stay(one: str, other: str) -> None:
+    assert normal_form(one) != normal_form(other)
+
+
+CHUNKS = st.sampled_from(
+    [r"\frac{1}", "{2}", r"\left(", "1,200", r"\right)", "x^", "{ab}", "(", ")", r"\text{", "cm}",
+     "7", "A", "train", r"\sqrt", "23", "[3,", "000]", "\\", "$", "}", "{"]
+)  # fmt: skip
+
+
+@given(st.lists(CHUNKS, max_size=10))
+def test_reading_chunk_by_chunk_is_reading_at_one_go(chunks: list[str]) -> None:
+    """What a chunk's form is remembered as may not depend on where it was first met."""
+    text = " ".join(chunks)
+    scan = normal._Scan()
+    for chunk in text.split():
+        scan.feed(chunk)
+    whole = normal._ARTICLE.sub("a", " ".join(scan.out))
+    form = normal_form(text)
+    assert whole == form or whole.startswith(form)
+    assert not whole.removeprefix(form).strip(" .?:,;")

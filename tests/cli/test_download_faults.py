@@ -411,8 +411,8 @@ def test_one_of_several_repos_that_fails_keeps_the_others_from_nothing(
             *("download", "org/a", "org/b", "org/c", "--endpoint", url, "--json"), code=2
         )
     said = json.loads(done.stdout.splitlines()[-1])
-    assert [("error" in each) for each in said["each"]] == [False, True, False]
-    assert "org/b" in said["each"][1]["error"]
+    assert [("error" in each) for each in said["each"]] == [False, False, True]
+    assert "org/b" in said["each"][2]["error"]
     assert said["out"] == ["models/org/a", "models/org/c"]
     assert (tmp_path / "models/org/c" / FILE).read_bytes() == WEIGHTS
 

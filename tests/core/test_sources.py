@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from llmpipe.core.errors import UserError
-from llmpipe.core.sources import open_source
+from llmpipe.core.sources import open_parts, open_source
 
 ROWS = [{"problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(5)]
 COLUMNS = ["problem", "answer"]
@@ -205,3 +205,32 @@ def test_a_parquet_file_cut_in_the_middle_is_an_error(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:40] + bytes(len(whole) - 400) + whole[-360:])
     assert "can't be read" in refused(path).message
+
+
+def test_rows_that_are_lists_have_numbered_fields(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.json"
+    path.write_text(json.dumps([[{"value": "1+1?"}, {"truth": "2"}], [{"value": "alone"}]]))
+    assert list(open_source(path).columns) == ["0", "1"]
+    assert rows(path, ["0", "1"]) == [
+        {"0": {"value": "1+1?"}, "1": {"truth": "2"}},
+        {"0": {"value": "alone"}, "1": None},
+    ]
+    path.write_text('[[1, 2], {"problem": "a"}]')
+    assert "no list of objects" in refused(path).message
+
+
+def test_parts_are_read_in_the_order_given(tmp_path: Path) -> None:
+    for part in ("algebra", "geometry"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "train.jsonl").write_text(f'{{"problem": "{part}", "answer": "1"}}\n')
+        (tmp_path / part / "test.jsonl").write_text('{"problem": "t", "answer": "2"}\n')
+    (tmp_path / "more.jsonl").write_text('{"problem": "more", "level": 3}\n')
+    source = open_parts(tmp_path, ["geometry", "algebra"], split="train")
+    assert [r["problem"] for r in source.read(COLUMNS)] == ["geometry", "algebra"]
+    mixed = open_parts(tmp_path, ["more.jsonl", "algebra/test.jsonl"])
+    assert list(mixed.columns) == ["problem"]  # what every part has
+    assert list(mixed.read(["problem"])) == [{"problem": "more"}, {"problem": "t"}]
+    with pytest.raises(UserError, match=r"calculus does not exist"):
+        open_parts(tmp_path, ["algebra", "calculus"], split="train")
+    with pytest.raises(UserError, match=r"more\.jsonl is a file: it has no split 'train'"):
+        open_parts(tmp_path, ["more.jsonl"], split="train")

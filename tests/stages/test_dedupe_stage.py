@@ -6,6 +6,7 @@ import dataclasses
 import random
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from helpers import make_artifact, rejects
 
@@ -13,7 +14,8 @@ from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem
 from llmpipe.core.run import Mode, Result
-from llmpipe.stages.dedupe import Config, run
+from llmpipe.stages.dedupe import HITS, MERGES, Config, run
+from llmpipe.tasks import _hands
 
 
 def problem(
@@ -26,7 +28,10 @@ def problem(
 
 
 def dedupe(
-    tmp_path: Path, *inputs: list[Problem], against: list[list[Problem]] | None = None
+    tmp_path: Path,
+    *inputs: list[Problem],
+    against: list[list[Problem]] | None = None,
+    config: Config | None = None,
 ) -> Result:
     paths = [
         make_artifact(tmp_path / f"in{i}", rows, record=Problem) for i, rows in enumerate(inputs)
@@ -34,7 +39,12 @@ def dedupe(
     held = [
         make_artifact(tmp_path / f"held{i}", r, record=Problem) for i, r in enumerate(against or [])
     ]
-    return run(Config(), paths, tmp_path / "out", Mode(), against=held)
+    return run(config or Config(), paths, tmp_path / "out", Mode(), against=held)
+
+
+def table(tmp_path: Path, name: str) -> list[dict[str, str]]:
+    rows: list[dict[str, str]] = pq.read_table(tmp_path / "out" / name).to_pylist()
+    return rows
 
 
 def kept(tmp_path: Path) -> list[Problem]:
@@ -151,3 +161,175 @@ def test_what_is_no_artifact_of_problems_is_refused(tmp_path: Path) -> None:
     odd = make_artifact(tmp_path / "odd", [dataclasses.replace(problem("1"), task="chess")])
     with pytest.raises(UserError, match="no task is called 'chess'"):
         run(Config(), [odd], tmp_path / "out", Mode())
+
+
+EGGS = "A hen lays 3 eggs a day. How many eggs are there after 4 days?"
+EGGS_TOO = "A chicken lays three eggs a day. How many eggs are there after 4 days? Show your work."
+
+
+def test_other_words_of_a_problem_are_merged_and_listed(tmp_path: Path) -> None:
+    one, other = problem(EGGS, "12"), problem(EGGS_TOO, "12.0", source="t")
+    less = problem("A hen lays 3 eggs a day. How many eggs are there after 5 days?", "15")
+    result = dedupe(tmp_path, [one, other, less])
+    assert kept(tmp_path) == [one, less]
+    place = f"row 1 of {tmp_path / 'in0'}"
+    assert rejects(tmp_path / "out") == [(other.id, "near_duplicate", f"of {place}")]
+    assert table(tmp_path, MERGES) == [
+        {
+            "tier": "near", "id": other.id, "source": "t", "prompt": EGGS_TOO,
+            "kept": place, "kept_id": one.id, "kept_source": "s", "kept_prompt": EGGS,
+            "changes": "hen > chicken",
+        }
+    ]  # fmt: skip
+    assert (result.figures["duplicates"], result.figures["near_duplicates"]) == (0, 1)
+
+
+def test_the_one_with_a_solution_stays_though_it_comes_later(tmp_path: Path) -> None:
+    solved = problem(EGGS_TOO, solution="3 * 4")
+    dedupe(tmp_path, [problem(EGGS), solved])
+    assert kept(tmp_path) == [solved]
+
+
+def test_near_duplicates_can_be_left_in(tmp_path: Path) -> None:
+    rows = [problem(EGGS), problem(EGGS_TOO), problem(EGGS)]
+    dedupe(tmp_path, rows, config=Config(near=False))
+    assert kept(tmp_path) == rows[:2]
+
+
+def test_near_duplicates_with_other_answers_stay_and_are_listed(tmp_path: Path) -> None:
+    rows = [problem(EGGS, "12"), problem(EGGS_TOO, "13")]
+    result = dedupe(tmp_path, rows)
+    assert kept(tmp_path) == rows
+    assert result.figures["near_conflicts"] == 1
+    assert [(m["tier"], m["id"]) for m in table(tmp_path, MERGES)] == [
+        ("near, other answer", rows[1].id)
+    ]
+
+
+def test_each_merge_holds_for_the_one_that_is_kept(tmp_path: Path) -> None:
+    """Each of these is near the next, but the last is too far from the first."""
+    texts = [
+        "boats sail rivers carrying 3 stones",
+        "ships sail rivers carrying 3 stones",
+        "ships cross rivers carrying 3 stones",
+        "ships cross lakes carrying 3 stones",
+    ]
+    rows = [problem(text) for text in texts]
+    dedupe(tmp_path, rows, config=Config(threshold=0.6))
+    assert kept(tmp_path) == [rows[0], rows[3]]
+
+
+def test_what_a_template_s_gaps_are_filled_with_makes_other_problems(tmp_path: Path) -> None:
+    names, things = ("Ann", "Bob", "Eve", "Joe"), ("pens", "caps", "nuts", "figs")
+    rows = [
+        problem(f"{name} has {n} {thing} and buys 2 {thing} more. How many are there now?")
+        for n in range(3, 9)
+        for name in names
+        for thing in things
+    ]
+    slip = problem("Ann has 5 pens and buys 2 pens moer. How mnay are there now?")
+    dedupe(tmp_path, [*rows, slip])
+    assert kept(tmp_path) == rows
+
+
+def test_answers_are_compared_by_what_they_are_worth(tmp_path: Path) -> None:
+    rows = [
+        problem("a", "1/2"),
+        problem("a", "0.5"),
+        problem("a", r"$\frac{2}{4}$"),
+        problem("a", ""),
+    ]
+    result = dedupe(tmp_path, rows)
+    assert (kept(tmp_path), result.figures["conflicts"]) == (rows[:1], 0)
+
+
+def test_a_row_without_an_answer_stands_for_none_that_has_one(tmp_path: Path) -> None:
+    rows = [problem("a", "", solution="long"), problem("a", "1")]
+    dedupe(tmp_path, rows)
+    assert kept(tmp_path) == rows[1:]
+
+
+def test_one_row_of_a_conflict_may_be_kept(tmp_path: Path) -> None:
+    rows = [problem("1+1", "2"), problem("1 + 1", "3"), problem("2", "2")]
+    result = dedupe(tmp_path, rows, config=Config(keep_conflicts=True))
+    assert kept(tmp_path) == [rows[0], rows[2]]
+    assert result.figures["conflicts"] == 2
+
+
+def test_the_sources_of_what_was_dropped_are_recorded(tmp_path: Path) -> None:
+    rows = [problem("1", source="a"), problem("1", source="b"), problem("1", source="b")]
+    dedupe(tmp_path, rows)
+    details = Artifact.open(tmp_path / "out").manifest.details
+    assert details["sources"] == [{"kept": "a", "dropped": "b", "rows": 2}]
+    assert [(m["source"], m["kept_source"], m["kept"]) for m in table(tmp_path, MERGES)] == [
+        ("b", "a", f"row 1 of {tmp_path / 'in0'}")
+    ] * 2
+
+
+def test_held_out_problems_are_found_in_every_tier(tmp_path: Path) -> None:
+    held = problem(EGGS, "12")
+    rows = {
+        "same": problem(EGGS.replace(" ", "  ").upper()),
+        "embedded": problem(f"Question 7. {EGGS}\nGive reasons."),
+        "near": problem(EGGS_TOO.replace("chicken", "duck")),
+        "template": problem(EGGS.replace("3", "5")),
+        "none": problem("A cow gives 3 liters a day. How many liters in 4 days?"),
+    }
+    result = dedupe(tmp_path, list(rows.values()), against=[[problem("9")], [held]])
+    assert kept(tmp_path) == [rows["template"], rows["none"]]
+    place = str(tmp_path / "held1")
+    assert rejects(tmp_path / "out") == [
+        (rows["same"].id, "in_held_out", place),
+        (rows["embedded"].id, "in_held_out", place),
+        (rows["near"].id, "near_held_out", place),
+    ]
+    hits = {h["tier"]: h for h in table(tmp_path, HITS)}
+    assert {tier: h["id"] for tier, h in hits.items()} == {
+        tier: rows[tier].id for tier in ("same", "embedded", "near", "template")
+    }
+    assert hits["near"] == {
+        "tier": "near", "id": rows["near"].id, "source": "s", "prompt": rows["near"].prompt,
+        "held_out": place, "held_out_id": held.id, "held_out_prompt": EGGS,
+        "changes": "hen > duck",
+    }  # fmt: skip
+    figures = {k: v for k, v in result.figures.items() if k.startswith("held_out")}
+    assert set(figures.values()) == {1}
+    assert result.figures["contaminated"] == 3
+
+
+def test_templates_of_held_out_problems_can_be_dropped(tmp_path: Path) -> None:
+    rows = [problem(EGGS.replace("3", "5")), problem("2 + 2")]
+    dedupe(tmp_path, rows, against=[[problem(EGGS)]], config=Config(drop_templates=True))
+    assert kept(tmp_path) == rows[1:]
+    assert [r[1] for r in rejects(tmp_path / "out")] == ["held_out_template"]
+
+
+def test_a_held_out_maze_is_found_turned_round_and_has_no_likes(tmp_path: Path) -> None:
+    def maze(grid: str) -> Problem:
+        return Problem.make(
+            task="maze", source="m", prompt=f"Solve:\n{grid}", answer="R", payload={"maze": grid}
+        )
+
+    rows = [maze("S.\n*E"), maze("S.E\n...")]
+    dedupe(tmp_path, rows, against=[[maze("E.\n*S")]])
+    assert kept(tmp_path) == rows[1:]
+    assert [h["tier"] for h in table(tmp_path, HITS)] == ["same"]
+
+
+def test_worker_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [problem(EGGS.replace("3", str(n)), str(n)) for n in range(60)]
+    rows += [problem(EGGS_TOO.replace("three", str(n)), str(n)) for n in range(0, 60, 2)]
+    random.Random(0).shuffle(rows)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    dedupe(tmp_path / "a", rows, against=[rows[:3]])
+    monkeypatch.setattr(_hands, "_MUCH", 1)
+    dedupe(tmp_path / "b", rows, against=[rows[:3]])
+    assert kept(tmp_path / "a") == kept(tmp_path / "b")
+    assert len(kept(tmp_path / "a")) < 60
+    assert sorted(p.name for p in (tmp_path / "b").iterdir()) == ["held0", "in0", "out"]
+
+
+def test_a_threshold_is_a_share(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--threshold 60 is no share"):
+        dedupe(tmp_path, [problem("1")], config=Config(threshold=60))

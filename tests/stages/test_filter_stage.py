@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,9 @@ from helpers import make_artifact, rejects
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import Problem
+from llmpipe.core.records import Problem, Rollout, Verdict, problem_id
 from llmpipe.core.run import Mode
-from llmpipe.stages.filter import Config, run
+from llmpipe.stages.filter import RULES, Config, run
 
 
 def problem(prompt: str, answer: str = "1", task: str = "math", **rest: Any) -> Problem:
@@ -39,7 +41,8 @@ def test_keeps_what_can_be_checked(tmp_path: Path) -> None:
         problem("h", r"\frac{1}{"),
     ]
     make_artifact(tmp_path / "p", problems)
-    result = run(Config(), tmp_path / "p", tmp_path / "f", Mode())
+    checks = Config(drop=("malformed", "answer_empty", "answer_unverifiable"))
+    result = run(checks, tmp_path / "p", tmp_path / "f", Mode())
     assert kept(tmp_path / "f") == ["a", "d", "e"]
     why = reasons(tmp_path / "f", problems)
     assert why["b"] == ("answer_empty", "")
@@ -60,8 +63,8 @@ def test_rules_can_be_chosen(tmp_path: Path) -> None:
     assert kept(tmp_path / "f") == [" ", "c"]
     run(Config(drop=()), tmp_path / "p", tmp_path / "g", Mode())
     assert kept(tmp_path / "g") == ["a", " ", "c"]
-    with pytest.raises(UserError, match="no rule is called 'proof'") as error:
-        run(Config(drop=("proof",)), tmp_path / "p", tmp_path / "h", Mode())
+    with pytest.raises(UserError, match="no rule is called 'prof'") as error:
+        run(Config(drop=("prof",)), tmp_path / "p", tmp_path / "h", Mode())
     assert "answer_empty" in (error.value.hint or "")
 
 
@@ -144,3 +147,240 @@ def test_an_unknown_task_is_refused(tmp_path: Path) -> None:
     make_artifact(tmp_path / "p", [problem("a", task="chess")])
     with pytest.raises(UserError, match="chess"):
         run(Config(), tmp_path / "p", tmp_path / "f", Mode())
+
+
+def test_the_rules_on_a_problem_are_on_by_default_for_math_only(tmp_path: Path) -> None:
+    maze = "Prove it: which of these? (A) R (B) U (C) L"
+    problems = [
+        problem("Prove that 2 is even.", "proof"),
+        problem("Half of 18?\nA. 8\nB. 9\nC. 10", "B"),
+        problem("Half of 18?\nA) 8\nB) 9\nC) 10", "9"),
+        problem("In the figure, find $x$."),
+        problem("Find $x$. Also find $y$.", "1, 2"),
+        problem("Explain why 7 is prime.", "It has no divisors but itself and 1."),
+        problem("Find the real roots.", "no solution"),
+        problem("Who is right?", "Neither of the two players is ever right."),
+        problem("What is half of this?", r"\frac{1}{"),
+        problem("x" * 8001),
+        problem(maze, "RR", task="maze", payload={"maze": "S.E"}),
+    ]
+    make_artifact(tmp_path / "p", problems)
+    run(Config(), tmp_path / "p", tmp_path / "f", Mode())
+    assert kept(tmp_path / "f") == [maze]
+    assert [reason for reason, _ in reasons(tmp_path / "f", problems).values()] == [
+        *["proof", "multiple_choice", "multiple_choice_value", "needs_figure", "multi_question"],
+        *["open_ended", "answer_impossible", "answer_prose", "prompt_too_long"],
+        "answer_unparsable",
+    ]
+    rest = tuple(set(RULES) - {"answer_unparsable"})
+    run(Config(drop=rest), tmp_path / "p", tmp_path / "g", Mode())
+    assert reasons(tmp_path / "g", problems)["What is half of this?"][0] == "answer_unverifiable"
+
+
+def test_rules_can_be_left_out(tmp_path: Path) -> None:
+    problems = [problem("Prove that 2 is even.", "1"), problem("In the figure, find $x$.")]
+    make_artifact(tmp_path / "p", problems)
+    run(Config(keep=("proof",)), tmp_path / "p", tmp_path / "f", Mode())
+    assert kept(tmp_path / "f") == ["Prove that 2 is even."]
+    with pytest.raises(UserError, match="no rule is called 'poof'") as error:
+        run(Config(keep=("poof",)), tmp_path / "p", tmp_path / "h", Mode())
+    assert (error.value.hint or "").startswith("--keep takes: malformed")
+
+
+def test_options_are_cut_off_where_such_problems_are_kept(tmp_path: Path) -> None:
+    listed = problem("How much is half of 18?\n(A) 8\n(B) 9\n(C) 10", "9", payload={"n": 1})
+    letter = problem("How much is half of 16?\n(A) 8\n(B) 9\n(C) 10", "A")
+    unread = problem("What is half of it?\n(A) 8\n(B) \\frac{1}{\n(C) 10", r"\frac{1}{")
+    make_artifact(tmp_path / "p", [listed, letter, unread])
+    run(Config(keep=("multiple_choice_value",)), tmp_path / "p", tmp_path / "f", Mode())
+    (cut,) = Artifact.open(tmp_path / "f", Problem).iter_rows(Problem)
+    assert cut.prompt == "How much is half of 18?"
+    assert cut.id == problem_id("math", cut.prompt)
+    assert json.loads(cut.payload) == {"n": 1, "uncut_id": listed.id}
+    assert [(row, reason) for row, reason, _ in rejects(tmp_path / "f")] == [
+        (letter.id, "multiple_choice"),
+        (unread.id, "answer_unparsable"),
+    ]
+
+
+def test_the_manifest_shows_a_few_rows_for_each_reason(tmp_path: Path) -> None:
+    problems = [problem(f"Prove that {i} is\neven.{' Really.' * 40}", "") for i in range(5)]
+    make_artifact(tmp_path / "p", [*problems, problem("1 + 1?", "2")])
+    run(Config(), tmp_path / "p", tmp_path / "f", Mode())
+    samples = Artifact.open(tmp_path / "f").manifest.details["samples"]
+    assert [row["id"] for row in samples["proof"]] == [p.id for p in problems[:3]]
+    assert samples["proof"][0]["prompt"].startswith("Prove that 0 is even. Really.")
+    assert len(samples["proof"][0]["prompt"]) == 160
+    assert samples["proof"][0]["detail"].startswith("prove that 0 is even.")
+
+
+def judged(folder: Path, problems: list[Problem], n: int, statuses: dict[str, str]) -> Path:
+    """Verdicts on a rollout of ``n``: c correct, w wrong, t truncated, e error, by prompt."""
+    names = {"c": "correct", "w": "wrong", "t": "truncated", "e": "error"}
+    ids = {p.prompt: p.id for p in problems}
+    pairs = [(ids[p], i, names[s]) for p, text in statuses.items() for i, s in enumerate(text)]
+    rows = [
+        Rollout(
+            problem_id=name,
+            sample=sample,
+            seed=sample,
+            messages=[],
+            completion="",
+            finish_reason="stop",
+            prompt_tokens=1,
+            completion_tokens=1,
+        )
+        for name, sample, _ in pairs
+    ]
+    make_artifact(folder / "r", rows, record=Rollout, stage="rollout", config=Asked(n=n))
+    verdicts = [
+        Verdict(problem_id=name, sample=sample, status=status, extracted=None, detail="")
+        for name, sample, status in pairs
+    ]
+    inputs = {"rollouts": folder / "r"}
+    return make_artifact(folder / "v", verdicts, record=Verdict, stage="verify", inputs=inputs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    n: int
+
+
+STATUSES = {
+    "always": "cccc",
+    "never": "wwtt",
+    "half": "cwcw",
+    "quarter": "cttt",
+    "lost one": "ccwe",
+    "too short": "cw",
+}
+
+
+def rated(folder: Path) -> list[Problem]:
+    problems = [problem(p) for p in STATUSES] + [problem("unasked"), problem("known")]
+    problems[2] = problem("half", difficulty=3.5)
+    make_artifact(folder / "p", problems)
+    judged(folder, problems, 4, STATUSES | {"known": "ccct"})
+    return problems
+
+
+def rates(wanted: str, **rest: Any) -> Config:
+    """Pass rates alone: no answer is checked, which takes a while."""
+    return Config(pass_rate=wanted, drop=("malformed",), **rest)
+
+
+def test_pass_rates_are_measured_and_bounded(tmp_path: Path) -> None:
+    problems = rated(tmp_path)
+    v = tmp_path / "v"
+    result = run(rates("0:1"), tmp_path / "p", tmp_path / "f", Mode(), verdicts=v)
+    rows = {p.prompt: p for p in Artifact.open(tmp_path / "f", Problem).iter_rows(Problem)}
+    assert {p: (r.pass_rate, r.difficulty) for p, r in rows.items()} == {
+        "half": (0.5, 3.5),
+        "quarter": (0.25, 0.75),
+        "known": (0.75, 0.25),
+    }
+    assert reasons(tmp_path / "f", problems) == {
+        "always": ("pass_rate", "4 of 4 correct"),
+        "never": ("pass_rate", "0 of 4 correct"),
+        "lost one": ("too_few_samples", "3 of 4 judged, 1 with status error"),
+        "too short": ("too_few_samples", "2 of 4 judged"),
+        "unasked": ("no_verdicts", ""),
+    }
+    # 25 samples were judged, 6 of them cut off.
+    assert result.figures["truncated_share"] == round(6 / 25, 4)
+    assert result.figures["verdict_errors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "left"),
+    [
+        ("0.25:0.75", ["half"]),
+        ("0.25:", ["half", "known"]),
+        (":0.5", ["quarter"]),
+        ("0.2:0.5", ["quarter"]),
+        ("-3:0.5", ["quarter"]),
+    ],
+)
+def test_the_ends_of_a_pass_rate_are_not_kept(tmp_path: Path, wanted: str, left: list[str]) -> None:
+    rated(tmp_path)
+    config = rates(wanted)
+    run(config, tmp_path / "p", tmp_path / "f", Mode(), verdicts=tmp_path / "v")
+    assert kept(tmp_path / "f") == left
+
+
+def test_how_many_samples_are_enough_can_be_said(tmp_path: Path) -> None:
+    rated(tmp_path)
+    config = rates("0:1", min_samples=2)
+    run(config, tmp_path / "p", tmp_path / "f", Mode(), verdicts=tmp_path / "v")
+    rows = {p.prompt: p.pass_rate for p in Artifact.open(tmp_path / "f").iter_rows(Problem)}
+    assert rows["too short"] == 0.5
+    assert rows["lost one"] == 2 / 3
+
+
+def test_a_measured_difficulty_can_be_asked_for(tmp_path: Path) -> None:
+    rated(tmp_path)
+    config = rates("0:1", difficulty="0.5:1")
+    run(config, tmp_path / "p", tmp_path / "f", Mode(), verdicts=tmp_path / "v")
+    assert kept(tmp_path / "f") == ["quarter"]
+
+
+def test_other_verdicts_make_it_again(tmp_path: Path) -> None:
+    problems = rated(tmp_path)
+    config, out, v = rates("0:1"), tmp_path / "f", tmp_path / "v"
+    run(config, tmp_path / "p", out, Mode(), verdicts=v)
+    assert run(config, tmp_path / "p", out, Mode(), verdicts=v).up_to_date
+    judged(tmp_path, problems, 4, {"always": "cccw"})
+    run(config, tmp_path / "p", out, Mode(), verdicts=v)
+    assert kept(out) == ["always"]
+
+
+def test_verdicts_that_do_not_say_what_was_asked_for_are_refused(tmp_path: Path) -> None:
+    problems = rated(tmp_path)
+    verdict = Verdict(
+        problem_id=problems[0].id, sample=0, status="correct", extracted=None, detail=""
+    )
+    make_artifact(tmp_path / "lone", [verdict])
+    config = rates("0:1")
+    with pytest.raises(UserError, match="does not say which Rollout rows") as error:
+        run(config, tmp_path / "p", tmp_path / "f", Mode(), verdicts=tmp_path / "lone")
+    assert "--min-samples N" in (error.value.hint or "")
+    run(
+        rates("0:1", min_samples=1),
+        tmp_path / "p",
+        tmp_path / "f",
+        Mode(),
+        verdicts=tmp_path / "lone",
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "verdicts", "message"),
+    [
+        (Config(pass_rate="0.1:0.9"), None, "--pass-rate needs --verdicts"),
+        (Config(), "v", "--verdicts needs --pass-rate"),
+        (Config(pass_rate="0.5:0.5"), "v", "no pass rate is between"),
+        (Config(pass_rate="1:2"), "v", "no pass rate is between"),
+        (Config(pass_rate="half"), "v", "is no range A:B"),
+        (Config(min_samples=3), None, "goes with --pass-rate"),
+        (Config(pass_rate="0:1", min_samples=0), "v", "must be at least 1"),
+        (Config(max_prompt_tokens=9), None, "--max-prompt-tokens needs --tokenizer"),
+    ],
+)
+def test_options_that_go_together_are_asked_for(
+    tmp_path: Path, config: Config, verdicts: str | None, message: str
+) -> None:
+    rated(tmp_path)
+    folder = tmp_path / verdicts if verdicts else None
+    with pytest.raises(UserError, match=message) as error:
+        run(config, tmp_path / "p", tmp_path / "f", Mode(), verdicts=folder)
+    assert (error.value.hint or "").startswith("--")
+
+
+def test_prompts_can_be_bounded_in_tokens(tmp_path: Path, smol_model: Path) -> None:
+    prompts = ["What is 1 + 1?", "What is " + "1 + " * 40 + "1?", "x" * 9000]
+    make_artifact(tmp_path / "p", [problem(p) for p in prompts])
+    config = Config(max_prompt_tokens=20)
+    run(config, tmp_path / "p", tmp_path / "f", Mode(), tokenizer=smol_model)
+    assert kept(tmp_path / "f") == prompts[:1]
+    assert {r[1] for r in rejects(tmp_path / "f")} == {"prompt_too_long"}
+    assert all(r[2].endswith(" tokens") for r in rejects(tmp_path / "f"))

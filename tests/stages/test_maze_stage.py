@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem
 from llmpipe.core.run import Mode
-from llmpipe.stages.maze import Config, run
+from llmpipe.stages.maze import PRESETS, Config, run, run_preset
 from llmpipe.tasks import judge
 
 
@@ -28,27 +30,63 @@ def test_makes_problems_that_stand_alone_and_verify(tmp_path: Path) -> None:
         assert judge("maze", "", problem.payload, problem.solution or "", "stop", "boxed").optimal
         assert problem.solution
         assert problem.solution.endswith(f"\\boxed{{{problem.answer}}}")
-        grid = problem.prompt.split("\n\n")[1]
-        maze, shortest = mazes.solve(grid)
-        assert problem.payload == f'{{"maze": {_json(grid)}, "shortest": {shortest}}}'
-        assert problem.difficulty == mazes.difficulty(shortest, len(maze.rows))
+        solved = mazes.solve(problem.prompt.split("\n\n")[1])
+        assert json.loads(problem.payload) == solved.payload
+        assert (problem.answer, problem.difficulty) == (solved.path, solved.difficulty)
     assert result.figures["mean_shortest"] == pytest.approx(
         sum(len(p.answer) for p in problems) / 60, abs=0.01
     )
 
 
-def _json(grid: str) -> str:
-    return '"' + grid.replace("\n", "\\n") + '"'
+@pytest.mark.parametrize(
+    ("style", "word"),
+    [("moves", "From S go"), ("coordinates", "which is E."), ("search", "Step 0: (")],
+)
+def test_solutions_are_told_in_the_style_asked_for(tmp_path: Path, style: str, word: str) -> None:
+    config = Config(sizes=(5,), count=20, seed=1, solution_style=style)
+    run(config, tmp_path / "m", Mode())
+    problems = _problems(tmp_path / "m")
+    assert all(word in (p.solution or "") for p in problems)
+    run(Config(sizes=(5,), count=20, seed=1), tmp_path / "plain", Mode())
+    assert [p.prompt for p in problems] == [p.prompt for p in _problems(tmp_path / "plain")]
 
 
-def test_a_solution_tells_the_moves(tmp_path: Path) -> None:
-    run(Config(sizes=(5,), count=20, seed=1), tmp_path / "m", Mode())
-    words = {"U": "up", "D": "down", "L": "left", "R": "right"}
+def test_the_payload_says_what_makes_a_maze_hard(tmp_path: Path) -> None:
+    run(Config(sizes=(9,), count=50), tmp_path / "m", Mode())
     for problem in _problems(tmp_path / "m"):
-        told = (problem.solution or "").removeprefix("From S go ").split(". That is E.")[0]
-        pairs = [run_.split() for run_ in told.split(", ")]
-        letters = {word: letter for letter, word in words.items()}
-        assert "".join(letters[w] * int(n) for w, n in pairs) == problem.answer
+        payload = json.loads(problem.payload)
+        measures = [payload[k] for k in ("shortest", "turns", "dead_ends", "ways")]
+        assert problem.difficulty == mazes.difficulty(*measures)
+        assert payload["shortest"] == len(problem.answer) >= 9
+
+
+def test_the_preset_has_the_sizes_of_the_paper_and_no_maze_in_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passk = PRESETS["passk"]
+    assert (passk["train"].sizes, passk["train"].count) == ((9, 11, 13, 15), 10_000)
+    assert (passk["test"].sizes, passk["test"].count) == (tuple(range(7, 22, 2)), 100)
+    small = {
+        "train": dataclasses.replace(passk["train"], sizes=(3, 5), count=90),
+        "test": dataclasses.replace(passk["test"], sizes=(3, 5), count=80),
+    }
+    monkeypatch.setitem(PRESETS, "passk", small)  # type: ignore[index]
+    settings = {"seed": 4, "solution_style": "moves", "exclude": []}
+    train, test = run_preset("passk", tmp_path, Mode(), **settings)  # type: ignore[arg-type]
+    assert (train.out, train.rows) == (tmp_path / "train", 180)
+    assert (test.out, test.rows) == (tmp_path / "test", 160)
+    assert not _forms(tmp_path / "train") & _forms(tmp_path / "test")
+    again = run_preset("passk", tmp_path, Mode(), **settings)  # type: ignore[arg-type]
+    assert all(result.up_to_date for result in again)
+    with pytest.raises(UserError) as caught:
+        list(run_preset("other", tmp_path, Mode(), **settings))  # type: ignore[arg-type]
+    assert caught.value.hint == "--preset passk"
+
+
+def _forms(path: Path) -> set[str]:
+    return {
+        mazes.canonical_key(mazes.solve(p.prompt.split("\n\n")[1]).maze) for p in _problems(path)
+    }
 
 
 def test_the_same_seed_makes_the_same_and_more_goes_on(tmp_path: Path) -> None:
@@ -61,15 +99,10 @@ def test_the_same_seed_makes_the_same_and_more_goes_on(tmp_path: Path) -> None:
 
 
 def test_excluded_mazes_do_not_come_again_turned_or_not(tmp_path: Path) -> None:
-    def keys(path: Path) -> set[str]:
-        return {
-            mazes.canonical_key(mazes.parse(p.prompt.split("\n\n")[1])) for p in _problems(path)
-        }
-
     run(Config(sizes=(3,), count=100, seed=0), tmp_path / "test", Mode())
     run(Config(sizes=(3,), count=79, seed=0), tmp_path / "m", Mode(), exclude=[tmp_path / "test"])
-    assert not keys(tmp_path / "test") & keys(tmp_path / "m")
-    assert len(keys(tmp_path / "test") | keys(tmp_path / "m")) == 179
+    assert not _forms(tmp_path / "test") & _forms(tmp_path / "m")
+    assert len(_forms(tmp_path / "test") | _forms(tmp_path / "m")) == 179
     again = run(
         Config(sizes=(3,), count=79, seed=0), tmp_path / "m", Mode(), exclude=[tmp_path / "test"]
     )
@@ -91,12 +124,13 @@ def test_a_size_with_too_few_mazes_says_how_many(tmp_path: Path) -> None:
         Config(sizes=(5,), count=0),
         Config(sizes=(), count=5),
         Config(sizes=(5, 5), count=5),
+        Config(sizes=(5,), count=5, solution_style="rhymes"),
     ],
 )
 def test_nonsense_is_refused(config: Config, tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         run(config, tmp_path / "m", Mode())
-    assert (error.value.hint or "").startswith("llmpipe maze")
+    assert (error.value.hint or "").startswith(("llmpipe maze", "--solution-style moves or"))
 
 
 def test_excluding_a_maze_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmpipe import Score, verify_maze
-from llmpipe.algo import mazes
+from llmpipe.algo import maze_kernels
+from llmpipe.algo.maze_drawing import Seen, draw
 from llmpipe.verifiers.maze import read_moves
 
 MAZE = "S.E\n.*.\n..."
@@ -124,24 +125,63 @@ def test_never_raises_on_a_response(response: str) -> None:
         assert (score.status == "correct") == (score.optimal is not None)
 
 
-@given(st.integers(0, 10**6))
-def test_a_shortest_path_is_right(index: int) -> None:
-    maze = mazes.draw(7, 0, index)
-    if maze is not None:
-        score = verify_maze(str(maze), f"\\boxed{{{mazes.shortest_path(maze)}}}")
+def test_a_shortest_path_is_right() -> None:
+    for solved in draw(7, 100, 0, Seen(maze_kernels), maze_kernels):
+        score = verify_maze(str(solved.maze), f"\\boxed{{{solved.path}}}")
         assert (score.status, score.optimal) == ("correct", True)
+
+
+@pytest.mark.parametrize(
+    ("response", "right"),
+    [
+        (r"\boxed{RR}", True),
+        (r"\boxed{rR, }", True),
+        (r"\boxed{RXXR}", True),  # other letters are passed over
+        (r"\boxed{RR", True),  # no box need be closed
+        ("<think> maybe RR", True),  # nor be there
+        (r"<think>\boxed{RR}</think> I don't know", True),  # thinking counts
+        ("the answer: RR", False),  # the R of "answer" is a move
+        (r"\boxed{R \rightarrow R}", False),  # so are those of "rightarrow"
+        (r"\boxed{RR} so boxed", False),  # the word counts as a box
+        ("boxed RR$ and LL", True),
+        (r"<answer>LL</answer><answer>\boxed{RR}</answer> \boxed{D}", True),
+        (r"</answer>\boxed{RR}<answer>", False),
+        (r"\boxed{\boxed{RR}}", True),
+        (r"\boxed{RRD}", False),
+        (r"\boxed{URR}", False),
+        (r"\boxed{}", False),
+        (r"\boxed{" + "RL" * 5000 + "RR}", True),
+    ],
+)
+def test_passk_rules_read_as_the_paper_s_verifier(response: str, right: bool) -> None:
+    score = verify_maze(MAZE, response, rules="passk")
+    assert score.status == ("correct" if right else "wrong")
+    assert score.optimal is None
+
+
+def test_passk_rules_refuse_what_that_verifier_fails_on() -> None:
+    with pytest.raises(ValueError, match="no S"):
+        verify_maze("..E", r"\boxed{R}", rules="passk")
+    with pytest.raises(ValueError, match="different lengths"):
+        verify_maze("S..\n.\n..E", r"\boxed{RD}", rules="passk")
+    with pytest.raises(ValueError, match="strict or passk"):
+        verify_maze(MAZE, "", rules="loose")
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the labelled maze cases are not here")
 def test_labelled_cases() -> None:
-    """``expected`` is 1, 0, or None where the maze is to be refused."""
+    """``expected`` is 1, 0, or None where the maze is to be refused; ``passk_verdict`` likewise."""
     differing = []
     for line in CASES.read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
-        try:
-            verdict = int(verify_maze(case["maze"], case["response"]).status == "correct")
-        except ValueError:
-            verdict = None
-        if verdict != case["expected"]:
-            differing.append(case["id"])
+        for rules, column in (("strict", "expected"), ("passk", "passk_verdict")):
+            expected = case[column] if case[column] in (0, 1) else None
+            verdict: int | None
+            try:
+                score = verify_maze(case["maze"], case["response"], rules=rules)
+                verdict = int(score.status == "correct")
+            except ValueError:
+                verdict = None
+            if verdict != expected:
+                differing.append((case["id"], rules))
     assert not differing
