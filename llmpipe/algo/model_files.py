@@ -17,7 +17,10 @@ _OTHER_SUFFIXES = {".h5", ".msgpack", ".ot", ".onnx", ".onnx_data", ".tflite", "
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 _PICKLED_WEIGHTS = re.compile(r"(.*[._-])?(model|consolidated)([._-].*)?")
 _TRAINING_STATE = re.compile(r"(optimizer|scheduler|rng_state\w*|scaler)\.(pt|pth|bin)")
+_SHARD = re.compile(r"(.*-)(\d+)-of-(\d+)(\..*)")
 _VARIANT = re.compile(r"\.(fp16|bf16|fp32|non_ema)(?=[.-])")
+
+Part = tuple[str, bool]
 
 
 def doubles(paths: Collection[str]) -> dict[str, str]:
@@ -27,15 +30,15 @@ def doubles(paths: Collection[str]) -> dict[str, str]:
     nobody can say which of its files are wanted.
     """
     names = set(paths)
-    safe = {_folder(p) for p in names if _is_safetensors(p)}
-    pickled = {_folder(p) for p in names if _is_pickle(p)}
-    if "" not in safe | pickled:
+    safe = {_part(p) for p in names if _is_safetensors(p) and _all_shards(p, names)}
+    pickled = {_part(p) for p in names if _is_pickle(p)}
+    if not any(folder == "" for folder, _ in safe | pickled):
         return {}
     found = {path: _reason(path, names, safe) for path in sorted(names)}
     return {path: reason for path, reason in found.items() if reason}
 
 
-def _reason(path: str, names: Collection[str], safe: Collection[str]) -> str | None:
+def _reason(path: str, names: Collection[str], safe: Collection[Part]) -> str | None:
     pure = PurePosixPath(_weights_of(path))
     if len(pure.parts) > 1 and pure.parts[0] in _OTHER_FOLDERS:
         return f"{pure.parts[0]}/ holds the weights in another form"
@@ -45,7 +48,7 @@ def _reason(path: str, names: Collection[str], safe: Collection[str]) -> str | N
         return "training state"
     if pure.suffix in _OTHER_SUFFIXES:
         return "another format of the weights"
-    if _folder(path) not in safe:
+    if _part(path) not in safe:
         return None
     if _is_pickle(path):
         return "another format of the weights"
@@ -57,13 +60,24 @@ def _reason(path: str, names: Collection[str], safe: Collection[str]) -> str | N
     return None
 
 
+def _part(path: str) -> Part:
+    """What a file holds weights of: its folder, and whether they are an adapter's."""
+    folder, _, name = path.rpartition("/")
+    return folder, name.startswith("adapter")
+
+
+def _all_shards(path: str, names: Collection[str]) -> bool:
+    """Whether a file is whole, or one of a set that is: name-00001-of-00002."""
+    shard = _SHARD.fullmatch(path)
+    if not shard:
+        return True
+    start, _, of, end = shard.groups()
+    return all(f"{start}{i:0{len(of)}}-of-{of}{end}" in names for i in range(1, int(of) + 1))
+
+
 def _weights_of(path: str) -> str:
     """The weights that an index is of; any other path as it is."""
     return path.removesuffix(".index.json")
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _is_safetensors(path: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from typing import Any
 
 _TOKEN = re.compile(
     r"""
@@ -78,11 +79,16 @@ def normal_form(text: str) -> str:
     if not text.isascii():
         text = _plain(text)
     chunks = text.split()
-    forms = list(map(_FORMS.__getitem__, chunks))
-    listing = "," in text and _IN_A_LIST.search(text) is not None
-    if None in forms or listing:
-        forms = _in_context(chunks, listing)
-    form = " ".join(filter(None, forms))
+    if "," in text and _IN_A_LIST.search(text):
+        form = " ".join(_in_context(chunks, listing=True))
+    else:
+        try:
+            form = " ".join(map(_FORMS.__getitem__, chunks))
+        except TypeError:  # None among them
+            form = " ".join(_in_context(chunks, listing=False))
+    form = form.strip()
+    if "  " in form:  # chunks of looks only
+        form = " ".join(form.split())
     if "A " in form:
         form = _ARTICLE.sub("a", form)
     while form.endswith(_ENDINGS):
@@ -96,13 +102,13 @@ _ENDINGS = (" .", " ?", " :", " ,", " ;")
 _ARTICLE = re.compile(r"A(?= [a-z]{2})(?<!\SA)(?<![a-z] A)")  # "A train", but "point A lies"
 
 
-class _Forms(dict[str, str | None]):
-    """The form of each chunk that has one of its own, None for those that depend on others.
+class _Forms(dict[str, Any]):
+    """The form of each chunk (a str) that has one of its own, None for those that have none.
 
     Emptied when it is full: in real text few chunks come again and again, most of the rest once.
     """
 
-    def __missing__(self, chunk: str) -> str | None:
+    def __missing__(self, chunk: str) -> Any:
         scan = _Scan()
         scan.feed(chunk)
         form = " ".join(scan.out) if scan.neutral else None
@@ -116,12 +122,12 @@ _MOST_FORMS = 200_000
 _FORMS = _Forms()
 
 
-def _in_context(chunks: list[str], listing: bool) -> list[str | None]:
+def _in_context(chunks: list[str], *, listing: bool) -> list[str]:
     """The forms of all chunks, where one may open what another closes.
 
     ``listing`` is whether open brackets count as such.
     """
-    forms: list[str | None] = []
+    forms: list[str] = []
     scan: _Scan | None = None
     for chunk in chunks:
         form = _FORMS[chunk] if scan is None else None

@@ -11,11 +11,18 @@ def main() -> None:
     0 done or up to date, 1 a bug (traceback), 2 something the user can put right, 3 finished but
     the result wants a look, 130 stopped by Ctrl-C.
     """
+    _hide_secrets()
+    try:
+        _run()
+    except KeyboardInterrupt:  # while the rest is loaded
+        sys.exit(130)
+
+
+def _run() -> None:
     from llmpipe.cli.app import app
     from llmpipe.cli.output import say_error, say_stopped
     from llmpipe.core.errors import UserError
 
-    _hide_secrets()
     try:
         if any(map(_surrogate, sys.argv)):
             raise UserError("an argument is not UTF-8 text", "write it in UTF-8")

@@ -54,12 +54,16 @@ def download(
             show_default=False,
         ),
     ] = None,
-    max_workers: Annotated[int, typer.Option(min=1, help="Files fetched at a time.")] = 8,
+    max_workers: Annotated[int, typer.Option(min=1, max=64, help="Files fetched at a time.")] = 8,
     retries: Annotated[
-        int, typer.Option(min=0, help="Times a file is asked for again before the next endpoint.")
+        int,
+        typer.Option(
+            min=0, max=1000, help="Times a file is asked for again before the next endpoint."
+        ),
     ] = 4,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds without a byte before a try is given up.")
+        float,
+        typer.Option(min=0.1, max=3600, help="Seconds without a byte before a try is given up."),
     ] = 30.0,
     force: Force = False,
     as_json: AsJson = False,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from llmpipe.core.run import Mode, Result
 
 _SECONDS_BETWEEN_LINES = 30.0
+_SECONDS_OF_BYTES = 300.0  # a download may take all night
 
 
 class Stage:
@@ -149,10 +150,7 @@ class _ToStderr(logging.StreamHandler[TextIO]):
 
 
 class _Progress:
-    """A bar on a terminal, with one for each part in work; elsewhere a line now and then.
-
-    Bytes are not reported elsewhere: a log needs to know what came and what did not.
-    """
+    """A bar on a terminal, with one for each part in work; elsewhere a line now and then."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
@@ -173,14 +171,13 @@ class _Progress:
         now = time.monotonic()
         if sys.stderr.isatty():
             self._draw(done, total, text or ("in all" if parts else ""), unit, parts or {})
-        elif unit == "bytes":
-            return
         elif self._said is None:
             self._said = now  # counted from the first word: loading a model is no progress
-        elif now - self._said > _SECONDS_BETWEEN_LINES:
+        elif now - self._said > (_SECONDS_OF_BYTES if unit == "bytes" else _SECONDS_BETWEEN_LINES):
             self._said = now
-            of = f" of {total}" if total else ""
-            logging.getLogger("llmpipe").info("%d%s, %s", done, of, text)
+            counts = [done] if total is None else [done, total]
+            shown = " of ".join(_bytes(c) if unit == "bytes" else str(c) for c in counts)
+            logging.getLogger("llmpipe").info("%s", ", ".join(filter(None, (shown, text))))
 
     def _draw(
         self,
@@ -233,6 +230,12 @@ def _bar(unit: str) -> Progress:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+def _bytes(count: int) -> str:
+    from llmpipe.core.fs import size
+
+    return size(count)
 
 
 def _short(value: Any) -> str:

@@ -42,6 +42,9 @@ def show(folder: Path, *, rows: int, rejects: bool, as_json: bool, svg: Path | N
         else:
             _artifact(artifact, rows, svg)
         return
+    if (folder / ".llmpipe" / "manifest.json").is_file():
+        _download(folder, as_json=as_json)
+        return
     artifacts = find(folder)
     if not artifacts:
         Artifact.open(folder)  # says what is wrong with it, if it is no folder of other things
@@ -50,6 +53,33 @@ def show(folder: Path, *, rows: int, rejects: bool, as_json: bool, svg: Path | N
         typer.echo(json.dumps([_line(a, folder) for a in artifacts], ensure_ascii=False))
     else:
         _table(artifacts, folder)
+
+
+def _download(folder: Path, *, as_json: bool) -> None:
+    """What a folder of raw files was filled with."""
+    from llmpipe.core.fs import size
+    from llmpipe.core.local_folder import LocalFolder
+
+    held = LocalFolder(folder).manifest
+    if held is None:
+        raise UserError(f"the manifest of {folder} can't be read", "llmpipe download makes it anew")
+    if as_json:
+        typer.echo((folder / ".llmpipe" / "manifest.json").read_text(encoding="utf-8").rstrip())
+        return
+    facts = Table(box=None, show_header=False)
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    whole = sum(file.size for file in held.files.values())
+    facts.add_row(
+        escape(str(folder)),
+        f"the {held.repo_type} {escape(held.repo)}, {len(held.files)} files, {size(whole)}",
+    )
+    facts.add_row(
+        "commit", f"{held.commit} ({escape(held.asked['revision'])}), {held.about['end']}"
+    )
+    for name, file in held.files.items():
+        facts.add_row(size(file.size), escape(f"{name}  {file.endpoint or 'this machine'}"))
+    _out.print(facts)
 
 
 def find(folder: Path) -> list[Artifact]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from llmpipe.core.endpoints import is_hub
+from llmpipe.core.endpoints import HUB, is_hub
 from llmpipe.core.finding import Finding, State, joined
 
+_LOOK = re.compile(r"hf_[\w.-]{20,}", re.ASCII)
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
@@ -23,17 +25,25 @@ def token() -> Finding:
     if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
         return Finding("token", "ok", "not used: HF_HUB_DISABLE_IMPLICIT_TOKEN is set")
     for name in _TOKENS:
-        if os.environ.get(name, "").strip():
-            return Finding("token", "ok", f"from {name}; sent to nobody but the hub")
+        if value := os.environ.get(name, "").strip():
+            return _token(value, name, f"unset {name}, or export {name}=hf_...")
     path = Path(constants.HF_TOKEN_PATH)
     try:
-        if path.read_text(encoding="utf-8").strip():
-            return Finding("token", "ok", f"from {path}; sent to nobody but the hub")
+        if value := path.read_text(encoding="utf-8", errors="replace").strip():
+            return _token(value, str(path), "hf auth login")
     except FileNotFoundError:
         pass
     except OSError as e:
         return Finding("token", "warning", f"{path} can't be read: {e.strerror}", "hf auth login")
     return Finding("token", "ok", "none: gated and private repos need one", "hf auth login")
+
+
+def _token(value: str, source: str, do: str) -> Finding:
+    """What is said of a token, and never the token itself."""
+    if _LOOK.fullmatch(value):
+        return Finding("token", "ok", f"from {source}; sent to nobody but the hub")
+    said = f"from {source}, but it doesn't look like one: they begin with hf_ and are longer"
+    return Finding("token", "warning", said, f"{do} (make one at {HUB}/settings/tokens)")
 
 
 def xet(endpoints: Sequence[str]) -> Finding:

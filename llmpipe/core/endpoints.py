@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from llmpipe.core.errors import UserError
-from llmpipe.core.provenance import redact
 
 HUB = "https://huggingface.co"
 
@@ -63,8 +62,10 @@ def endpoints(given: Sequence[str] = ()) -> list[str]:
 
 
 def shown(endpoint: str) -> str:
-    """An endpoint without the password that it may hold."""
-    return redact([endpoint])[0]
+    """An endpoint without the name and the password that it may hold."""
+    scheme, mark, rest = endpoint.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def is_hub(endpoint: str) -> bool:

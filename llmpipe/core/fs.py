@@ -70,6 +70,18 @@ def size(count: float) -> str:
     return f"{count:.3g} TB"
 
 
+def is_inside(name: str) -> bool:
+    """Whether a file's name in a download stays in its folder, and out of llmpipe's own there."""
+    parts = Path(name).parts
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return bool(parts) and not (
+        ".." in parts or name.startswith("/") or "\0" in name or parts[0] == ".llmpipe"
+    )
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON beside ``path``, sync it, and rename it over."""
     beside = path.with_name(path.name + ".tmp")

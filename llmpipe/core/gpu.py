@@ -14,13 +14,15 @@ from llmpipe.core.finding import Finding
 
 _SECONDS = 30.0  # eight GPUs without the persistence daemon take ten
 _BUSY = 0.1  # of its memory in use: vLLM wants nine tenths
-_CPU = "pip install 'llmpipe[cpu]' for small models on the CPU"
-_CONTAINER = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+_CPU = "small models run on the CPU (see the check vllm); for others ask for a machine with a GPU"
+_CONTAINER = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE"
+_AGAIN = "run nvidia-smi by hand; if that fails, too: install the driver again (administrator)"
 _MENDS = {
     "version mismatch": "the driver was updated under a running kernel: reboot (administrator)",
     "communicate with the NVIDIA driver": "load the driver: modprobe nvidia (administrator)",
     "No devices were found": f"ask the scheduler for a GPU, or {_CONTAINER}",
     "Insufficient Permissions": "ask for access to /dev/nvidia*",
+    "Permission denied": "ls -l /dev/nvidia*; ask the administrator for access",
 }
 
 
@@ -51,15 +53,22 @@ def present() -> bool:
 
 def gpu(children: Children) -> Finding:
     """The GPUs with their memory, the driver, and the newest CUDA that it runs."""
-    program = shutil.which("nvidia-smi")
+    program = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", mode=os.F_OK)
     if program is None:
         if present():
-            return Finding("gpu", "warning", "there are GPUs, but no nvidia-smi", _CONTAINER)
+            do = f"install the driver's own nvidia-smi, or in a container: {_CONTAINER}"
+            return Finding("gpu", "warning", "there are GPUs, but no nvidia-smi", do)
         return Finding("gpu", "warning", "no NVIDIA GPU found", _CPU)
-    ended = children.run([program, "-q", "-x"], _SECONDS)
+    try:
+        ended = children.run([program, "-q", "-x"], _SECONDS)
+    except OSError as e:
+        return _not_run(program, e)
     if ended.code != 0:
         return _failed(ended)
-    report = ElementTree.fromstring(ended.out)
+    report = _parsed(ended.out)
+    if report is None:
+        said = f"what nvidia-smi says can't be read: {_begin(ended.out) or 'nothing'}"
+        return Finding("gpu", "problem", said, _AGAIN)
     found = [_read(element) for element in report.iter("gpu")]
     driver, cuda = report.findtext("driver_version"), report.findtext("cuda_version")
     if not found:
@@ -96,10 +105,33 @@ def _listed(found: list[_Gpu]) -> str:
     return ", ".join(f"{i}: {g}" for i, g in enumerate(found))
 
 
+def _parsed(text: str) -> ElementTree.Element | None:
+    """The report of ``nvidia-smi -q -x``, or None where it is something else."""
+    try:
+        report = ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return None
+    return report if report.tag == "nvidia_smi_log" else None
+
+
+def _not_run(program: str, e: OSError) -> Finding:
+    do = _AGAIN
+    if isinstance(e, PermissionError):
+        do = f"chmod a+rx {program} (administrator), if its disk is not mounted noexec"
+    return Finding("gpu", "problem", f"{program} can't be run: {e.strerror}", do)
+
+
 def _failed(ended: Ended) -> Finding:
     if ended.code is None:
         said = f"nvidia-smi gives no answer in {_SECONDS:g} s"
         return Finding("gpu", "problem", said, "reboot (administrator): the driver hangs")
-    text = " ".join((ended.out + ended.errors).split())
-    do = next((mend for sign, mend in _MENDS.items() if sign in text), "nvidia-smi")
-    return Finding("gpu", "problem", f"nvidia-smi fails: {textwrap.shorten(text, 160)}", do)
+    text = ended.out + ended.errors
+    do = next((mend for sign, mend in _MENDS.items() if sign in text), _AGAIN)
+    said = _begin(text) or f"exit code {ended.code}, and not a word"
+    return Finding("gpu", "problem", f"nvidia-smi fails: {said}", do)
+
+
+def _begin(text: str) -> str:
+    """The beginning of what a program says, in one line without what a terminal would obey."""
+    line = "".join(c if c.isprintable() else " " for c in text[:2000])
+    return textwrap.shorten(line, 160, placeholder=" ...")

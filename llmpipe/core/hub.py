@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from llmpipe.core import fs
 from llmpipe.core.endpoints import RemoteFile, Wanted, shown, token_for
 from llmpipe.core.refusals import DownloadError, explained
 
 _CONNECT = 10.0  # seconds
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_MOST_PAGES = 10_000  # of a thousand files each, as the hub pages them
 _BATCH = 50  # paths asked for at a time; a mirror may ask the hub for each of them
 
 
@@ -28,7 +29,7 @@ class Repo:
         """``timeout`` is in seconds without an answer or a byte."""
         self.wanted = wanted
         self.endpoint = endpoint
-        self._timeout = timeout
+        self.patience = timeout
         self.token = token_for(endpoint, token)
 
     def __str__(self) -> str:
@@ -39,7 +40,7 @@ class Repo:
         """For `huggingface_hub`: a host that doesn't even connect is given up sooner."""
         from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
-        return httpx.Timeout(self._timeout, connect=min(self._timeout, _CONNECT))
+        return httpx.Timeout(self.patience, connect=min(self.patience, _CONNECT))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -50,17 +51,10 @@ class Repo:
 
     def commit(self) -> str:
         """The commit that the wanted revision is at now, 40 hex digits."""
-        from huggingface_hub import HfApi
-
         wanted = self.wanted
+        answer = self._ask("GET", self._api("revision", wanted.revision), "the repo")
         with self.explained("the repo"):
-            info = HfApi(endpoint=self.endpoint, token=self.token).repo_info(
-                wanted.repo,
-                repo_type=wanted.repo_type,
-                revision=wanted.revision,
-                timeout=self.timeout,
-            )
-        commit = str(info.sha)
+            commit = str(answer.json()["sha"])
         if not _COMMIT.fullmatch(commit):
             raise DownloadError(f"{self} names no commit of {wanted}", "endpoint")
         if _COMMIT.fullmatch(wanted.revision) and commit != wanted.revision:
@@ -69,16 +63,19 @@ class Repo:
 
     def files(self, commit: str) -> list[RemoteFile]:
         """All files of a commit, in the order listed."""
-        files = list(self._pages(commit))
-        for file in files:
-            _check_path(file.path, str(self))
-        return files
+        files: dict[str, RemoteFile] = {}
+        for file in self._pages(commit):
+            if files.setdefault(file.path, file) != file:
+                raise DownloadError(f"{self} lists two files called {file.path}", "endpoint")
+        return list(files.values())
 
     def _pages(self, commit: str) -> Iterator[RemoteFile]:
         page: str | None = f"{self._api('tree', commit)}?recursive=true"
         seen: set[str] = set()
         asked: set[str] = set()
         while page and page not in asked:
+            if len(asked) == _MOST_PAGES:
+                raise DownloadError(f"{self} lists files without end", "endpoint")
             asked.add(page)
             response = self._ask("GET", page)
             with self.explained("the list of files"):
@@ -87,7 +84,9 @@ class Repo:
                     break
                 seen.update(e["path"] for e in found)
             yield from self._read(found)
-            page = self._here(response.links.get("next", {}).get("url"))
+            with self.explained("the list of files"):
+                following = self._here(response.links.get("next", {}).get("url"))
+            page = following
         if page:  # the same page again: this mirror doesn't know pages (seen of olah 0.5.4)
             yield from self._by_names(commit, seen)
 
@@ -107,16 +106,17 @@ class Repo:
                     raise DownloadError(f"{self} cuts its list of files short", "endpoint")
             yield from self._read(found)
 
-    def _api(self, what: str, commit: str) -> str:
-        return f"{self.endpoint}/api/{self.wanted.repo_type}s/{self.wanted.repo}/{what}/{commit}"
+    def _api(self, what: str, revision: str) -> str:
+        repo = f"{self.endpoint}/api/{self.wanted.repo_type}s/{self.wanted.repo}"
+        return f"{repo}/{what}/{quote(revision, safe='')}"
 
-    def _ask(self, method: Any, url: str, **settings: Any) -> Any:
+    def _ask(self, method: Any, url: str, what: str = "the list of files", **settings: Any) -> Any:
         from huggingface_hub.utils import (  # type: ignore[attr-defined]
             hf_raise_for_status,
             http_backoff,
         )
 
-        with self.explained("the list of files"):
+        with self.explained(what):
             response = http_backoff(
                 method, url, headers=self.headers, timeout=self.timeout, max_retries=0, **settings
             )
@@ -128,7 +128,17 @@ class Repo:
 
         with self.explained("the list of files"):
             files: list[Any] = [RepoFile(**e) for e in entries]  # type: ignore[no-untyped-call]
+            for f in files:
+                if not (isinstance(f.path, str) and isinstance(f.size, int) and f.blob_id):
+                    raise TypeError
         for f in files:
+            if not fs.is_inside(f.path) and not f.path.startswith(".llmpipe/"):
+                raise DownloadError(
+                    f"{self} lists a file outside the repo, or with a name that none can have: "
+                    f"{f.path[:200]!r}",
+                    "endpoint",
+                    "don't trust that endpoint",
+                )
             yield RemoteFile(
                 path=f.path,
                 size=f.size,
@@ -150,21 +160,13 @@ class Repo:
             raise DownloadError(f"{self} cuts its list of files short", "endpoint")
         return f"{self.endpoint}{parts.path[start:]}?{parts.query}"
 
-    def explained(self, what: str) -> contextlib.AbstractContextManager[None]:
+    def explained(
+        self, what: str, *, of_file: bool = False
+    ) -> contextlib.AbstractContextManager[None]:
         """Within it, the library's errors become `DownloadError`: ``what`` was asked for."""
-        return explained(self.wanted, self.endpoint, what)
+        return explained(self.wanted, self.endpoint, what, of_file=of_file)
 
     def url(self, file: RemoteFile, commit: str) -> str:
         """Where the bytes of a file are asked for."""
         kind = "datasets/" if self.wanted.repo_type == "dataset" else ""
         return f"{self.endpoint}/{kind}{self.wanted.repo}/resolve/{commit}/{quote(file.path)}"
-
-
-def _check_path(path: str, endpoint: str) -> None:
-    parts = Path(path).parts
-    if not parts or ".." in parts or path.startswith("/") or parts[0] == ".llmpipe":
-        raise DownloadError(
-            f"{endpoint} lists a file outside the repo: {path}",
-            "endpoint",
-            "don't trust that endpoint",
-        )

@@ -32,7 +32,8 @@ def disk() -> Iterator[Finding]:
     for folder in here or [Path.cwd()]:
         if (device := folder.stat().st_dev) not in seen:
             seen[device] = str(folder)
-            yield _disk(folder, *_DISK, "cd to a larger disk, or make models a link to one")
+            larger = "cd to a larger disk, or make models a link to one"
+            yield _disk(folder, *_DISK, larger, "cd to a folder of your own")
     try:
         temporary = Path(tempfile.gettempdir())
     except FileNotFoundError:
@@ -40,10 +41,18 @@ def disk() -> Iterator[Finding]:
             "disk", "problem", "no folder for temporary files can be written", "export TMPDIR=DIR"
         )
     else:
-        yield _disk(temporary, *_TEMPORARY, "export TMPDIR=DIR on a larger disk")
+        yield _disk(
+            temporary, *_TEMPORARY, "export TMPDIR=DIR on a larger disk", "export TMPDIR=DIR"
+        )
 
 
-def _disk(folder: Path, warn: int, stop: int, do: str) -> Finding:
+def temporary(folder: Path) -> Finding:
+    """The room of a folder that Ray writes to."""
+    do = "export RAY_TMPDIR=DIR"
+    return _disk(folder, *_TEMPORARY, f"{do} on a larger disk", f"{do} of your own")
+
+
+def _disk(folder: Path, warn: int, stop: int, larger: str, own: str) -> Finding:
     room = os.statvfs(folder)
     free = room.f_bavail * room.f_frsize
     parts = [(_by(free / _GIB, warn, stop), f"{folder.resolve()} has {_gib(free)} free", "")]
@@ -54,16 +63,18 @@ def _disk(folder: Path, warn: int, stop: int, do: str) -> Finding:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
     except OSError as e:
-        parts.append(("problem", f"can't be written: {e.strerror}", "cd to a folder of your own"))
+        parts.append(("problem", f"can't be written: {e.strerror}", own))
     if parts[0][0] != "ok":
-        parts[0] = (*parts[0][:2], do)
+        parts[0] = (*parts[0][:2], larger)
     return joined("disk", *parts)
 
 
 def open_files() -> Finding:
     """Files and connections that a process may have open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = f"{_limit(soft)} at once (ulimit -n), up to {_limit(hard)} without an administrator"
+    found = f"{_limit(soft)} at once (ulimit -n)"
+    if hard != soft:
+        found += f", up to {_limit(hard)} without an administrator"
     if _unlimited(soft) or soft >= _FILES:
         return Finding("open-files", "ok", found)
     if _unlimited(hard) or hard >= _FILES_WANTED:
@@ -85,8 +96,10 @@ def processes() -> Finding:
         ("ok", f"{used} threads of {_limit(soft)} (ulimit -u)", "")
     ]
     if not _unlimited(soft) and soft - used < _TASKS:
-        more = "ask the administrator for more (nproc in limits.conf)"
-        parts = [("warning", parts[0][1], more if hard == soft else f"ulimit -u {_limit(hard)}")]
+        more = [f"ulimit -u {_limit(hard)}"] if hard != soft else []
+        if not _unlimited(hard) and hard - used < _TASKS:
+            more.append("ask the administrator for more (nproc in limits.conf)")
+        parts = [("warning", parts[0][1], "; ".join(more))]
     if room := cgroup.tasks():
         little = room.free < _TASKS
         do = "start the container with --pids-limit -1" if little else ""
@@ -149,12 +162,15 @@ def cores() -> Finding:
         "cores",
         "warning",
         f"{found} are seen, but this container or job gets the time of {quota:g}",
-        f"export OMP_NUM_THREADS={count}; ray.init(num_cpus={count})",
+        f"export OMP_NUM_THREADS={count}; in Python: ray.init(num_cpus={count})",
     )
 
 
-def limits() -> str:
-    """In a line: the limits that libraries with many processes run into."""
+def limits(temporary: Path | None = None) -> str:
+    """In a line: the limits that libraries with many processes run into.
+
+    ``temporary`` is where they write, instead of the usual folder for temporary files.
+    """
     nofile, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     nproc, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     words = [
@@ -164,7 +180,7 @@ def limits() -> str:
     ]
     if room := cgroup.tasks():
         words.append(f"pids.max {room.limit}")
-    for folder in (Path("/dev/shm"), Path(tempfile.gettempdir())):
+    for folder in (Path("/dev/shm"), temporary or Path(tempfile.gettempdir())):
         with contextlib.suppress(OSError):
             fs = os.statvfs(folder)
             words.append(f"{_gib(fs.f_bavail * fs.f_frsize)} free in {folder}")

@@ -65,7 +65,10 @@ def right(path: Path, file: RemoteFile, alive: Callable[[], None]) -> str | None
 
 
 class Partial:
-    """A file on its way: its bytes so far on disk, and their hash. Goes on with what is there."""
+    """A file on its way: its bytes so far on disk, and their hash. Goes on with what is there.
+
+    ``resumed`` says whether bytes of an earlier run, or of another endpoint, are among them.
+    """
 
     def __init__(self, path: Path, file: RemoteFile) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,11 +78,14 @@ class Partial:
 
     def _open(self) -> None:
         self._digest = Digest(self._file)
+        if self._path.is_symlink():  # never write through one
+            self._path.unlink()
         self._out = self._path.open("a+b", buffering=0)
         self._out.seek(0)
         while chunk := self._out.read(_CHUNK):
             self._digest.update(chunk)
-        if self.size > self._file.size:
+        self.resumed = self.size > 0
+        if self.size > self._file.size or (self.size == self._file.size and not self.right()):
             self.restart()
 
     def __enter__(self) -> Self:
@@ -94,6 +100,11 @@ class Partial:
     def size(self) -> int:
         """Bytes so far."""
         return self._digest.size
+
+    @property
+    def complete(self) -> bool:
+        """Whether all bytes are there, right or wrong."""
+        return self.size == self._file.size
 
     def write(self, chunk: bytes) -> None:
         """Append bytes.
@@ -112,6 +123,7 @@ class Partial:
         """Throw away what is there."""
         self._out.truncate(0)
         self._digest = Digest(self._file)
+        self.resumed = False
 
     def take(self, path: Path) -> None:
         """Go on with the bytes of another file, which is moved."""

@@ -34,7 +34,7 @@ def versions(libraries: Sequence[str]) -> dict[str, str]:
 
 _SECRET_FLAG = re.compile(r"(?i)(token|secret|password|api[-_]?key)$")
 _SECRET_PAIR = re.compile(r"(?i)((?:token|secret|password|api[-_]?key)\s*=\s*)\S+")
-_SECRET_TEXT = re.compile(r"\b(hf_|sk-)[A-Za-z0-9_-]{8,}|(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
+_SECRET_TEXT = re.compile(r"\b(hf_|sk-)[A-Za-z0-9_-]{8,}|(?<=://)[^/@\s]+(?=@)")
 
 
 def redact(command: Sequence[str]) -> list[str]:

@@ -8,6 +8,8 @@ their network blocks; no ranges, so that a broken download begins again.
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ _TIMEOUT = 10.0  # seconds without an answer or a byte, as huggingface_hub waits
 _SMALL, _LARGE = 256 << 10, 16 << 20  # bytes
 _SECONDS = 5.0  # for one range
 _SLOW = 1e6  # bytes a second: a model of 15 GB takes four hours
-_MIRROR = 'export LLMPIPE_ENDPOINTS="https://hf-mirror.com https://huggingface.co"'
+_MIRROR = f'export LLMPIPE_ENDPOINTS="https://hf-mirror.com {HUB}"'
+_ANOTHER = f"another mirror, or the hub itself: --endpoint {HUB}"
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 _Part = tuple[State, str, str]
 
@@ -68,7 +72,7 @@ def endpoint(url: str, repo: str) -> Finding:
 def _chosen(files: Sequence[RemoteFile], repo: str) -> tuple[RemoteFile, RemoteFile]:
     """A small file out of git, and one out of LFS that fills the large range if there is one."""
     if not files:
-        raise DownloadError(f"lists no files of {repo}", "endpoint", _MIRROR)
+        raise DownloadError(f"lists no files of {repo}", "endpoint")
     by_size = sorted(files, key=lambda f: f.size)
     in_git = [f for f in by_size if f.sha256 is None] or by_size
     in_lfs = [f for f in by_size if f.sha256 is not None] or by_size
@@ -95,12 +99,12 @@ def _head(repo: Repo, file: RemoteFile, commit: str) -> list[_Part]:
             (
                 "problem",
                 f"{file.path} comes without {lacking}: huggingface_hub can't take it",
-                _MIRROR,
+                _changed(repo),
             )
         )
     elif head.size != file.size:
         said = f"{file.path} has {head.size} bytes, and {file.size} in the list"
-        parts.append(("problem", said, _MIRROR))
+        parts.append(("problem", said, _changed(repo)))
     host = _host(head.location)
     if host != _host(repo.endpoint):
         parts.append(_sent_on(repo, file, host))
@@ -185,13 +189,29 @@ def _range(repo: Repo, file: RemoteFile, commit: str, start: int, size: int) -> 
 def _advice(error: DownloadError, repo: Repo) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in error.message:
         return "export SSL_CERT_FILE=FILE, with the certificate of the network's own proxy"
-    if error.helps == "retry" and "HTTP " not in error.message:
-        return f"{_MIRROR}; or export HTTPS_PROXY=URL where this network needs one"
+    if "answers with something" in error.message:
+        return _changed(repo)
+    if error.helps == "retry" and not re.search(r"HTTP \d", error.message):
+        return f"{_MIRROR if is_hub(repo.endpoint) else _ANOTHER}; or {_proxy()}"
     if error.helps in ("retry", "file"):
-        return f"try again later; {_MIRROR}"
+        return "try again later" if is_hub(repo.endpoint) else f"try again later, or {_ANOTHER}"
     if error.helps == "endpoint" and "token" not in error.message:
         return f"see {HUB}/{repo.wanted.repo}, or try another model: --repo ORG/NAME"
     return error.hint
+
+
+def _changed(repo: Repo) -> str:
+    """What to do about answers that are not the hub's."""
+    if not is_hub(repo.endpoint):
+        return _ANOTHER
+    return f"curl -I {HUB} shows who answers: a login page or a proxy of this network may"
+
+
+def _proxy() -> str:
+    names = [n for name in _PROXIES for n in (name, name.lower()) if os.environ.get(n)]
+    if names:
+        return f"unset {' '.join(names)}, if this network needs no proxy"
+    return "export HTTPS_PROXY=URL, if this network needs one"
 
 
 def _host(url: str) -> str:

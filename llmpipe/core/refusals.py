@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import datetime
 import email.utils
+import json
 import re
+import urllib.request
 from collections.abc import Iterator
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from llmpipe.core.endpoints import HUB, Wanted, is_hub, shown
 from llmpipe.core.provenance import redact
 
 _FULL = {28, 122}  # no space left, quota exceeded
+_PASSING = {36, 20, 21, 17}  # a name too long, a file or a folder in the way: of one file only
+_NONSENSE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # answers make these
 _AGAIN = {408, 425, 429}  # these and 5xx may pass
 
 
@@ -31,12 +36,14 @@ class DownloadError(Exception):
         hint: str = "run it again to go on; --endpoint URL for a mirror",
         *,
         wait: float | None = None,
+        slow: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.helps = helps
         self.hint = hint
         self.wait = wait
+        self.slow = slow  # so slow that what it brings is no progress
         self.gained = False  # whether it came after more had been brought than before
 
     def __str__(self) -> str:
@@ -44,7 +51,7 @@ class DownloadError(Exception):
 
 
 @contextlib.contextmanager
-def explained(wanted: Wanted, endpoint: str, what: str) -> Iterator[None]:
+def explained(wanted: Wanted, endpoint: str, what: str, *, of_file: bool = False) -> Iterator[None]:
     """Turn the library's errors into `DownloadError`: ``what`` of ``wanted`` was asked for."""
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
@@ -56,24 +63,20 @@ def explained(wanted: Wanted, endpoint: str, what: str) -> Iterator[None]:
             "user",
             "pip install socksio, or unset ALL_PROXY",
         ) from None
-    except (OSError, httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as e:
-        raise _trouble(wanted, endpoint, e, what) from None
+    except (OSError, httpx.HTTPError, httpx.InvalidURL, *_NONSENSE) as e:
+        raise _trouble(wanted, endpoint, e, what, of_file=of_file) from None
 
 
-def _trouble(wanted: Wanted, endpoint: str, e: Exception, what: str) -> DownloadError:
+def _trouble(
+    wanted: Wanted, endpoint: str, e: Exception, what: str, *, of_file: bool
+) -> DownloadError:
     """Errors of the library, of HTTP, of this machine, and of answers that make no sense."""
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
     asked = shown(endpoint)
     if isinstance(e, HfHubHTTPError):
-        return _refusal(wanted, endpoint, e, what)
-    if isinstance(e, HFValidationError):
-        return DownloadError(
-            f"{wanted.repo!r} is not the id of a repo",
-            "user",
-            "write ORG/NAME, such as openai/gsm8k",
-        )
+        return _refusal(wanted, endpoint, e, what, of_file=of_file)
     if isinstance(e, OfflineModeIsEnabled):
         return DownloadError(
             f"{wanted} can't be brought: HF_HUB_OFFLINE is set",
@@ -81,15 +84,32 @@ def _trouble(wanted: Wanted, endpoint: str, e: Exception, what: str) -> Download
             "unset HF_HUB_OFFLINE",
         )
     if isinstance(e, httpx.TransportError):
-        return DownloadError(f"{asked} does not send {what}: {_reason(e)}", "retry")
+        said = f"{asked} does not send {what}: {_reason(e)}{_way(e, endpoint)}"
+        return DownloadError(said, "retry")
     if isinstance(e, OSError):
         return local_trouble(e, what)
-    return DownloadError(
-        f"{asked} answers with something that is not {what}: {_reason(e)}", "retry"
-    )
+    if isinstance(e, json.JSONDecodeError):
+        said = f"{asked} answers with something that is not {what}: a login page of the network?"
+        return DownloadError(said, "retry")
+    return DownloadError(f"{asked} answers with something that is not {what}", "retry")
 
 
-def _refusal(wanted: Wanted, endpoint: str, e: Any, what: str) -> DownloadError:
+def _way(e: Any, endpoint: str) -> str:
+    """Where a request went, if that is not the endpoint itself: a redirect's host, a proxy."""
+    try:
+        url = urlsplit(str(e.request.url))
+    except RuntimeError:  # it failed before there was a request
+        return ""
+    parts = []
+    if url.netloc.rpartition("@")[2] != urlsplit(endpoint).netloc.rpartition("@")[2]:
+        parts.append(f"at {url.netloc.rpartition('@')[2]}, where it sends for it")
+    proxy = urllib.request.getproxies().get(url.scheme) or urllib.request.getproxies().get("all")
+    if proxy and not urllib.request.proxy_bypass(url.hostname or ""):
+        parts.append(f"by the proxy {shown(proxy)}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _refusal(wanted: Wanted, endpoint: str, e: Any, what: str, *, of_file: bool) -> DownloadError:
     """What an HTTP status of 400 or more means."""
     from huggingface_hub.errors import (
         DisabledRepoError,
@@ -115,6 +135,9 @@ def _refusal(wanted: Wanted, endpoint: str, e: Any, what: str) -> DownloadError:
             "endpoint",
             f"make another at {HUB}/settings/tokens, then {_login(endpoint)}",
         )
+    if of_file and status in (401, 403) and "X-Error-Code" not in e.response.headers:
+        # A signed link that has run out, as a clock that is wrong makes of it: a new one may do.
+        return DownloadError(f"{asked} does not send {what}: HTTP {status}", "retry")
     if isinstance(e, RepositoryNotFoundError):
         other = "dataset" if wanted.repo_type == "model" else "model"
         return DownloadError(
@@ -127,7 +150,7 @@ def _refusal(wanted: Wanted, endpoint: str, e: Any, what: str) -> DownloadError:
         return DownloadError(
             f"{asked}: {wanted} has no revision {wanted.revision}",
             "endpoint",
-            "--revision main, a tag or a commit",
+            "--revision main, a tag or a whole commit",
         )
     if isinstance(e, RemoteEntryNotFoundError):
         return DownloadError(f"{asked} does not have {what} (HTTP 404)", "file")
@@ -155,8 +178,8 @@ def local_trouble(e: OSError, what: str) -> DownloadError:
     if e.errno in _FULL:
         return DownloadError(f"no space left for {what}", "user", "free some, then run it again")
     return DownloadError(
-        f"can't write {e.filename or what}: {e.strerror or e}",
-        "user",
+        f"can't write {what}: {e.strerror or e}",
+        "file" if e.errno in _PASSING else "user",
         "choose a --local-dir that you can write",
     )
 
@@ -168,7 +191,7 @@ def _retry_after(headers: Any) -> float | None:
     (RateLimit header fields for HTTP, IETF draft): ``"api";r=0;t=93``.
     """
     after = headers.get("Retry-After", "").strip()
-    if after.isdigit():
+    if re.fullmatch("[0-9]{1,9}", after):
         return float(after)
     if after:
         return _until(after)

@@ -14,6 +14,7 @@ import logging
 import queue
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 from llmpipe.core.endpoints import RemoteFile, is_hub, shown
 from llmpipe.core.errors import UserError
 from llmpipe.core.hub import Repo
+from llmpipe.core.local_folder import LocalFolder
 from llmpipe.core.mirrors import Mirrors, StoppedError
 from llmpipe.core.partial import LocalFile, Partial, TooLongError, right
 from llmpipe.core.refusals import DownloadError, local_trouble
@@ -31,28 +33,31 @@ log = logging.getLogger(__name__)
 
 _DAMAGED = 3  # times that one endpoint may send a file whose hash is wrong
 _BETWEEN = 0.25  # seconds between two words on progress
+_SLOWEST = 1000  # bytes a second: less, for long enough, is as good as nothing
+_PATIENCE = 30.0  # seconds
 
 
 class Transfer:
-    """One commit's files, on their way to ``folder``; partial files are kept in ``aside``."""
+    """One commit's files, on their way to ``folder``; ``fetched`` are those that had to come."""
 
     def __init__(
         self,
-        folder: Path,
-        aside: Path,
+        folder: LocalFolder,
         *,
         commit: str,
         mirrors: Mirrors,
         known: Mapping[str, LocalFile],
+        trusting: bool,
         progress: Progress,
         stop: threading.Event,
     ) -> None:
-        """``known`` files aren't read again where their size and time are unchanged."""
+        """``known`` files were brought before; ``trusting`` their size and time saves a reading."""
+        self.fetched: dict[str, LocalFile] = {}
         self._folder = folder
-        self._aside = aside
         self._commit = commit
         self._mirrors = mirrors
         self._known = known
+        self._trusting = trusting
         self._progress = progress
         self._stop = stop
         self._have: Counter[str] = Counter()
@@ -63,7 +68,7 @@ class Transfer:
         return sum(
             file.size - min(file.size, _size(self._partial(file)) or 0)
             for file in files
-            if _size(self._folder / file.path) != file.size
+            if _size(self._folder.path / file.path) != file.size
         )
 
     def bring(self, files: Sequence[RemoteFile], workers: int) -> dict[str, LocalFile]:
@@ -123,13 +128,13 @@ class Transfer:
             self._active.pop(file.path)
 
     def _there(self, file: RemoteFile) -> LocalFile | None:
-        """The file, where it is in its place and whole; any other in its place is removed."""
-        path, known = self._folder / file.path, self._known.get(file.path)
+        """The file, where it is in its place and whole."""
+        path, known = self._folder.path / file.path, self._known.get(file.path)
         if _size(path) is None:
             return None
         stat = path.stat()
         same = known is not None and known.blob == file.blob and known.size == stat.st_size
-        if known and same and known.mtime_ns == stat.st_mtime_ns:
+        if known and same and self._trusting and known.mtime_ns == stat.st_mtime_ns:
             local: LocalFile | None = known
         elif stat.st_size == file.size and (sha256 := right(path, file, self._go_on)):
             local = _local(path, file, sha256, known.endpoint if known and same else None)
@@ -137,9 +142,6 @@ class Transfer:
             local = None
         if local:
             self._have[file.path] = file.size
-        else:
-            log.info("%s is not the file that is listed: bringing that", path)
-            path.unlink()
         return local
 
     def _go_on(self) -> None:
@@ -155,10 +157,9 @@ class Transfer:
                 try:
                     return self._try(repo, file, partial, by_xet=not damaged)
                 except DownloadError as e:
-                    e.gained = partial.size > before
+                    e.gained = partial.size > before and not e.slow
                     raise
                 except _DamagedError as e:
-                    partial.restart()
                     damaged[repo.endpoint] += 1
                     raise DownloadError(
                         f"{repo} sends {file.path} damaged: {e}",
@@ -169,30 +170,37 @@ class Transfer:
                     self._have[file.path] = partial.size
 
             repo, sha256 = self._mirrors.ask(call)
-            path = self._folder / file.path
-            partial.move_to(path)
+            path = self._folder.put(file.path, partial)
         self._have[file.path] = file.size
         log.debug("%s: %d bytes from %s", file.path, file.size, repo)
-        return _local(path, file, sha256, shown(repo.endpoint))
+        self.fetched[file.path] = _local(path, file, sha256, shown(repo.endpoint))
+        return self.fetched[file.path]
 
     def _partial(self, file: RemoteFile) -> Path:
         """By the path and the hash: a partial file is for no other file, and for no other bytes."""
         name = hashlib.sha256(f"{file.path}\0{file.sha256 or file.blob}".encode()).hexdigest()
-        return self._aside / f"{name[:32]}.incomplete"
+        return self._folder.aside / f"{name[:32]}.incomplete"
 
     def _try(self, repo: Repo, file: RemoteFile, partial: Partial, *, by_xet: bool) -> str:
         """One try at one endpoint: what is missing of a file, and its hash if all is right."""
-        if partial.size < file.size:
-            if by_xet and not partial.size and file.xet and _xet_is_on(repo.endpoint):
-                self._by_xet(repo, file, partial)
-            if partial.size < file.size:
-                self._by_http(repo, file, partial)
+        if by_xet and not partial.size and file.xet and _xet_is_on(repo.endpoint):
+            self._by_xet(repo, file, partial)
+        if not partial.complete:
+            self._by_http(repo, file, partial)
         sha256 = partial.right()
+        if sha256 is None and partial.resumed:
+            # Whose bytes are wrong can't be told, so this endpoint sends all of them.
+            log.info("%s does not fit together: fetching all of it", file.path)
+            partial.restart()
+            self._by_http(repo, file, partial)
+            sha256 = partial.right()
         if sha256 is None:
+            partial.restart()
             raise _DamagedError("its hash is not the one listed")
         return sha256
 
     def _by_http(self, repo: Repo, file: RemoteFile, partial: Partial) -> None:
+        """Go on with a file where it ends. An answer that can't be its rest changes nothing."""
         from huggingface_hub.utils import (  # type: ignore[attr-defined]
             hf_raise_for_status,
             http_stream_backoff,
@@ -204,7 +212,7 @@ class Transfer:
             headers["Range"] = f"bytes={partial.size}-"
         try:
             with (
-                repo.explained(file.path),
+                repo.explained(file.path, of_file=True),
                 http_stream_backoff(
                     "GET",
                     repo.url(file, self._commit),
@@ -217,19 +225,34 @@ class Transfer:
                 if response.status_code == 416:
                     raise _DamagedError("it is shorter there than listed")
                 hf_raise_for_status(response)
-                if partial.size and not _goes_on(response, partial.size):
-                    partial.restart()
+                start = _start(response, partial.size)
                 promised = _length(response)
-                if promised is not None and partial.size + promised != file.size:
-                    raise _DamagedError(f"it has {partial.size + promised} bytes, not {file.size}")
-                for chunk in response.iter_bytes():
-                    self._go_on()
-                    partial.write(chunk)
-                    self._have[file.path] = partial.size
+                if promised is not None and start + promised != file.size:
+                    raise _DamagedError(f"it has {start + promised} bytes, not {file.size}")
+                self._receive(response, start, file, partial, repo)
         except TooLongError:
             raise _DamagedError(f"it has more than {file.size} bytes") from None
-        if partial.size < file.size:
+        if not partial.complete:
             raise DownloadError(f"{repo} ends {file.path} after {partial.size} bytes", "retry")
+
+    def _receive(
+        self, response: Any, start: int, file: RemoteFile, partial: Partial, repo: Repo
+    ) -> None:
+        """Write a body, but for what is there already of one that begins at ``start``."""
+        skip = partial.size - start
+        since, came = time.monotonic(), 0
+        for chunk in response.iter_bytes():
+            self._go_on()
+            partial.write(chunk[skip:])
+            skip = max(0, skip - len(chunk))
+            self._have[file.path] = partial.size
+            came += len(chunk)
+            if (seconds := time.monotonic() - since) > max(_PATIENCE, 2 * repo.patience):
+                if came < _SLOWEST * seconds:
+                    raise DownloadError(
+                        f"{repo} sends {file.path} at {came / seconds:.0f} B/s", "retry", slow=True
+                    )
+                since, came = time.monotonic(), 0
 
     def _by_xet(self, repo: Repo, file: RemoteFile, partial: Partial) -> None:
         """Let the library bring a file from the hub's own store; if it fails, HTTP follows."""
@@ -253,7 +276,7 @@ class Transfer:
 
     @property
     def _by_library(self) -> Path:
-        return self._aside / "hub"
+        return self._folder.aside / "hub"
 
     @contextlib.contextmanager
     def _watched(self, total: int) -> Iterator[None]:
@@ -297,7 +320,10 @@ def _local(path: Path, file: RemoteFile, sha256: str, endpoint: str | None) -> L
 
 def _size(path: Path) -> int | None:
     """The size of a file in bytes, None where there is none."""
-    return path.stat().st_size if path.is_file() else None
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except OSError:  # such as a name that is too long
+        return None
 
 
 def _xet_is_on(endpoint: str) -> bool:
@@ -308,10 +334,14 @@ def _xet_is_on(endpoint: str) -> bool:
     return is_hub(endpoint) and not off
 
 
-def _goes_on(response: Any, start: int) -> bool:
-    """Whether the body begins where the last one ended; some servers send all of it again."""
+def _start(response: Any, asked: int) -> int:
+    """Where in the file a body begins: some servers send all of it again."""
+    if response.status_code != 206:
+        return 0
     where = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    return response.status_code == 206 and where is not None and int(where[1]) == start
+    if where is None or int(where[1]) != asked:
+        raise _DamagedError("another part of it comes than was asked for")
+    return asked
 
 
 def _length(response: Any) -> int | None:
@@ -325,8 +355,8 @@ def _length(response: Any) -> int | None:
 def _summary(failed: Mapping[str, DownloadError], of: int) -> UserError:
     """What to say of the files that did not come: what only the user can mend comes first."""
     troubles = sorted(failed.values(), key=lambda e: e.helps != "user")
-    for trouble in troubles if len(troubles) > 1 else ():
-        log.warning("%s", trouble)
+    for message in dict.fromkeys(e.message for e in troubles) if len(troubles) > 1 else ():
+        log.warning("%s", message)
     first = troubles[0]
     if len(failed) == 1 or first.helps in ("user", "endpoint"):
         return UserError(first.message, first.hint)

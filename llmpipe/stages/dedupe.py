@@ -116,10 +116,6 @@ _REASONS = {
 _LISTED = 500_000  # rows whose texts are in memory at a time
 
 
-def _asked(row: Mapping[str, str]) -> tuple[str, str, str, str]:
-    return row["task"], row["prompt"], row["answer"], row["payload"]
-
-
 class _Texts:
     """Rows in memory by their numbers; -1 and below are held-out problems."""
 
@@ -174,7 +170,8 @@ class _Dedupe:
         """Fill ``prints``."""
         index = None
         if self.held:
-            forms = [likeness.form_of(*_asked(row)) for row in self.held]
+            asked = ("task", "prompt", "answer", "payload")
+            forms = [likeness.form_of(*(row[name] for name in asked)) for row in self.held]
             prose = [likeness.task_of(row["task"]).prose for row in self.held]
             index = HeldOut(forms, prose)
             keys = [
@@ -190,9 +187,8 @@ class _Dedupe:
 
     def _progress(self, passes: int, done: float) -> None:
         """Say how many rows are done, after so many passes over all of them."""
-        passes_in_all = 3 if self.config.near else 2
         rows = self.rows.rows
-        self.writer.progress(passes * rows + int(done), passes_in_all * rows)
+        self.writer.progress(passes * rows + int(done), (3 if self.config.near else 2) * rows)
 
     def _group(self) -> None:
         """Settle what is held out, what is an exact duplicate, and what is in conflict."""

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from llmpipe.core import fs
 from llmpipe.core.endpoints import RemoteFile, Wanted, endpoints, shown
 from llmpipe.core.errors import UserError
 from llmpipe.core.hub import Repo
+from llmpipe.core.local_folder import Download, LocalFolder
 from llmpipe.core.mirrors import Mirrors, Retry
 from llmpipe.core.partial import LocalFile
 from llmpipe.core.provenance import log_to, now, redact, versions
@@ -31,13 +32,6 @@ from llmpipe.core.run import Mode, Result
 from llmpipe.core.transfer import Transfer
 
 log = logging.getLogger(__name__)
-
-MANIFEST = Path(".llmpipe", "manifest.json")
-_BEFORE = Path(".llmpipe", "before.json")  # the manifest of what is being replaced
-_LOCK = Path(".llmpipe", "lock")
-_LOG = Path(".llmpipe", "run.log")
-_ASIDE = Path(".llmpipe", "partial")
-_FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +46,9 @@ class Config(Wanted):
 class Network:
     """How the files are brought, which never changes what they are.
 
-    ``endpoints`` are asked in order (`llmpipe.core.hub.endpoints` says what stands in for none).
-    Only the hub itself gets the login kept on this machine; ``token`` goes to every endpoint.
-    ``timeout`` is in seconds without an answer or a byte.
+    ``endpoints`` are asked in order (`llmpipe.core.endpoints.endpoints` says what stands in for
+    none). Only the hub itself gets the login kept on this machine; ``token`` goes to every
+    endpoint. ``timeout`` is in seconds without an answer or a byte.
     """
 
     endpoints: Sequence[str] = ()
@@ -66,12 +60,13 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """What the hub has of what was asked for."""
+    """What the hub has of what was asked for; ``listed`` is all that the commit has."""
 
     commit: str
     endpoint: str
     files: Sequence[RemoteFile]
     left_out: Mapping[str, str]
+    listed: Sequence[str]
 
 
 def run(
@@ -84,145 +79,177 @@ def run(
 ) -> Result:
     """Bring the files to ``local_dir``, or to ``models/ORG/NAME`` or ``datasets/ORG/NAME``.
 
-    A complete folder needs no network, and stays at its commit until ``mode.force``. Where another
-    process is at the same folder, this one waits for it.
+    A complete folder needs no network. It stays at its commit until ``mode.force``, also where
+    other files of it are asked for; another revision is refused. Where another process is at the
+    same folder, this one waits for it. Files in the way that no download brought are moved to
+    ``.llmpipe/replaced`` in the folder.
 
     Raises:
         UserError: no such repo or revision, no access, no endpoint answers, no room on the disk,
             or a file stays damaged. Files that came whole stay, and the next run goes on.
     """
-    _check(config)
-    folder = local_dir or root / f"{config.repo_type}s" / config.repo
-    job = _Job(config, folder, mode, network or Network())
-    if done := _complete(folder, config, mode):
-        return done
-    if mode.dry_run:
-        return job.plan()
+    network = network or Network()
+    _check(config, network)
+    path = local_dir.expanduser() if local_dir else root / f"{config.repo_type}s" / config.repo
     try:
-        (folder / MANIFEST.parent).mkdir(parents=True, exist_ok=True)
+        folder = LocalFolder(path)
+        job = _Job(config, folder, mode, network)
+        if done := job.done():
+            return done
+        found = job.look()
+        if mode.dry_run:
+            return job.plan(found)
+        folder.make()
+        with fs.locked(folder.lock, str(path), wait=True):
+            folder.look()  # another process may have brought it in the meantime
+            return job.done() or job.do(found)
     except OSError as e:
         raise UserError(
-            f"can't write {folder}: {e.strerror}", "choose a --local-dir that you can write"
+            f"can't use {path}: {e.strerror or e}{f': {e.filename}' if e.filename else ''}",
+            "choose a --local-dir of your own",
         ) from None
-    with fs.locked(folder / _LOCK, str(folder), wait=True):
-        # Another process may have brought it in the meantime.
-        return _complete(folder, config, mode) or job.do()
+
+
+def _check(config: Config, network: Network) -> None:
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", config.repo):
+        raise UserError(
+            f"{config.repo!r} is not the id of a repo", "write ORG/NAME, such as openai/gsm8k"
+        )
+    if config.repo_type not in ("model", "dataset"):
+        raise UserError(
+            f"--repo-type is {config.repo_type!r}", "--repo-type model or --repo-type dataset"
+        )
+    if not config.revision.strip():
+        raise UserError("--revision is empty", "--revision main, a tag or a whole commit")
+    if network.token is not None and not re.fullmatch(r"[!-~]+", network.token):
+        raise UserError(
+            "the token is empty, or has characters that no token has", "copy it once more"
+        )
 
 
 class _Job:
     """One download: look, compare with what is there, bring the rest, write it down."""
 
-    def __init__(self, config: Config, folder: Path, mode: Mode, network: Network) -> None:
+    def __init__(self, config: Config, folder: LocalFolder, mode: Mode, network: Network) -> None:
         self._config = config
         self._folder = folder
         self._mode = mode
         self._network = network
         self._stop = threading.Event()
-        repos = [
-            Repo(config, endpoint, network.token, network.timeout)
-            for endpoint in endpoints(network.endpoints)
-        ]
-        self._mirrors = Mirrors(repos, network.retry, self._stop)
+        self._again = mode.force or mode.remake
 
-    def plan(self) -> Result:
-        found = self._look()
-        whole = sum(f.size for f in found.files)
-        missing = self._transfer(found).missing(found.files)
-        there = f" (of which {fs.size(whole - missing)} may be there)" if missing < whole else ""
-        plan = (
-            f"would bring {len(found.files)} files, {fs.size(whole)}{there}, of {self._config} "
-            f"at commit {found.commit[:12]} from {found.endpoint} to {self._folder}"
-        )
-        return _result(self._folder, None, seconds=0.0, plan=plan)
+    def done(self) -> Result | None:
+        """The result, where nothing is to be done.
 
-    def do(self) -> Result:
-        start, began = time.monotonic(), now()
-        with log_to(self._folder / _LOG):
-            try:
-                found = self._look()
-            except UserError as e:
-                log.debug("%s", e)
-                _leave_nothing_empty(self._folder)
-                raise
-            files = self._bring(found)
-            manifest = {
-                "format": _FORMAT,
-                "repo": self._config.repo,
-                "repo_type": self._config.repo_type,
-                "commit": found.commit,
-                "endpoint": found.endpoint,
-                "asked": _asked(self._config),
-                "files": {path: asdict(file) for path, file in sorted(files.items())},
-                "left_out": found.left_out,
-                "versions": versions(["huggingface_hub"]),
-                "command": redact(self._mode.command),
-                "start": began,
-                "end": now(),
-            }
-            _drop_stale(self._folder, _manifest(self._folder), manifest)
-            fs.write_json(self._folder / MANIFEST, manifest)
-            (self._folder / _BEFORE).unlink(missing_ok=True)
-            shutil.rmtree(self._folder / _ASIDE, ignore_errors=True)
-            result = _result(self._folder, manifest, seconds=time.monotonic() - start)
-            _say(result, self._config)
-        return result
+        Raises:
+            UserError: the folder holds something else.
+        """
+        old, asked = self._folder.manifest or self._folder.before, _asked(self._config)
+        if old is None:
+            return None
+        path = self._folder.path
+        if (old.repo, old.repo_type) != (self._config.repo, self._config.repo_type):
+            raise UserError(
+                f"{path} holds the {old.repo_type} {old.repo}", "choose another --local-dir"
+            )
+        if self._folder.manifest is None or self._again:
+            return None
+        if asked["revision"] not in (old.asked["revision"], old.commit):
+            raise UserError(
+                f"{path} holds revision {old.asked['revision']} (commit {old.commit[:12]}), "
+                f"not {asked['revision']}",
+                "--force replaces it; --local-dir DIR keeps both",
+            )
+        if {**asked, "revision": ""} != {**old.asked, "revision": ""} or not self._folder.whole():
+            return None
+        log.info("%s is up to date, at commit %s", path, old.commit[:12])
+        return _result(path, old, seconds=0.0, up_to_date=True)
 
-    def _look(self) -> _Found:
+    def look(self) -> _Found:
         """Resolve the revision, once, and choose among the files of that commit."""
+        held = None if self._again else self._folder.manifest
+        wanted = replace(self._config, revision=held.commit) if held else self._config
+        network = self._network
+        self._mirrors = Mirrors(
+            [
+                Repo(wanted, endpoint, network.token, network.timeout)
+                for endpoint in endpoints(network.endpoints)
+            ],
+            network.retry,
+            self._stop,
+        )
         try:
-            _, commit = self._mirrors.ask(lambda repo: repo.commit())
+            commit = held.commit if held else self._mirrors.ask(lambda repo: repo.commit())[1]
             repo, listed = self._mirrors.ask(lambda repo: repo.files(commit))
         except DownloadError as e:
             raise UserError(e.message, e.hint) from None
         files, left_out = _choose(self._config, listed)
-        if not files:
-            raise UserError(
-                f"{self._config.repo} has no file that was asked for",
-                "check --include and --exclude",
+        return _Found(
+            commit=commit,
+            endpoint=shown(repo.endpoint),
+            files=files,
+            left_out=left_out,
+            listed=[f.path for f in listed],
+        )
+
+    def plan(self, found: _Found) -> Result:
+        whole = sum(f.size for f in found.files)
+        missing = self._transfer(found).missing(found.files)
+        there = f" (of which {fs.size(whole - missing)} may be there)" if missing < whole else ""
+        plan = (
+            f"would bring {_files(len(found.files))}, {fs.size(whole)}{there}, of {self._config} "
+            f"at commit {found.commit[:12]} from {found.endpoint} to {self._folder.path}"
+        )
+        return _result(self._folder.path, None, seconds=0.0, plan=plan)
+
+    def do(self, found: _Found) -> Result:
+        start, began = time.monotonic(), now()
+        with log_to(self._folder.log):
+            log.debug("%s at commit %s from %s", self._config, found.commit, found.endpoint)
+            transfer = self._transfer(found)
+            self._check_room(transfer.missing(found.files))
+            self._folder.begin()
+            files = transfer.bring(found.files, self._network.workers)
+            download = Download(
+                repo=self._config.repo,
+                repo_type=self._config.repo_type,
+                commit=found.commit,
+                endpoint=found.endpoint,
+                asked=_asked(self._config),
+                files=dict(sorted(files.items())),
+                left_out=found.left_out,
+                about={
+                    "versions": versions(["huggingface_hub"]),
+                    "command": redact(self._mode.command),
+                    "start": began,
+                    "end": now(),
+                },
             )
-        return _Found(commit=commit, endpoint=shown(repo.endpoint), files=files, left_out=left_out)
+            download = self._folder.finish(download, found.listed)
+            result = _result(self._folder.path, download, seconds=time.monotonic() - start)
+            _say(result, self._config, transfer.fetched)
+        return result
 
     def _transfer(self, found: _Found) -> Transfer:
-        old = _manifest(self._folder)
+        before = self._folder.before
         return Transfer(
             self._folder,
-            self._folder / _ASIDE,
             commit=found.commit,
             mirrors=self._mirrors,
-            known={path: LocalFile(**file) for path, file in old["files"].items()} if old else {},
+            known=before.files if before else {},
+            trusting=not self._mode.force,
             progress=self._mode.progress,
             stop=self._stop,
         )
 
-    def _bring(self, found: _Found) -> dict[str, LocalFile]:
-        transfer = self._transfer(found)
-        missing, free = transfer.missing(found.files), shutil.disk_usage(self._folder).free
+    def _check_room(self, missing: int) -> None:
+        free = shutil.disk_usage(self._folder.path).free
         if missing > free:
             raise UserError(
-                f"{self._config} needs {fs.size(missing)} more at {self._folder}, "
+                f"{self._config} needs {fs.size(missing)} more at {self._folder.path}, "
                 f"where {fs.size(free)} are free",
                 "free some, take less by --include, or choose a --local-dir on another disk",
             )
-        _set_aside(self._folder)
-        return transfer.bring(found.files, self._network.workers)
-
-
-def _complete(folder: Path, config: Config, mode: Mode) -> Result | None:
-    """The result, where nothing is to be done."""
-    old = _manifest(folder)
-    if old is None:
-        return None
-    if (old["repo"], old["repo_type"]) != (config.repo, config.repo_type):
-        raise UserError(
-            f"{folder} holds the {old['repo_type']} {old['repo']}", "choose another --local-dir"
-        )
-    same = old["asked"] == _asked(config) or (
-        {**old["asked"], "revision": old["commit"]} == _asked(config)
-    )
-    if mode.force or not same or not (folder / MANIFEST).exists() or not _whole(folder, old):
-        return None
-    log.info("%s is up to date, at commit %s", folder, old["commit"][:12])
-    return _result(folder, old, seconds=0.0, up_to_date=True)
 
 
 def _asked(config: Config) -> dict[str, Any]:
@@ -233,27 +260,38 @@ def _asked(config: Config) -> dict[str, Any]:
 def _choose(
     config: Config, listed: Sequence[RemoteFile]
 ) -> tuple[list[RemoteFile], dict[str, str]]:
-    """The files that match, and those that a model is the same without."""
+    """The files that match, and those that a model is the same without.
+
+    Raises:
+        UserError: none is left.
+    """
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]
 
+    files = [f for f in listed if fs.is_inside(f.path)]
+    left_out = {f.path: "an earlier download's own" for f in listed if not fs.is_inside(f.path)}
+    if not files:
+        raise UserError(f"{config} has no files", "check the name and --revision")
     matching = list(
         filter_repo_objects(
-            listed,
+            files,
             allow_patterns=list(config.include) or None,
             ignore_patterns=list(config.exclude) or None,
             key=lambda f: f.path,
         )
     )
-    if config.include or config.repo_type != "model":
-        return matching, {}
-    left_out = doubles([f.path for f in matching])
+    if not matching:
+        raise UserError(
+            f"no file of {config} is as --include and --exclude say",
+            f"patterns are over whole paths, such as {files[0].path} or 'data/*'",
+        )
+    if not config.include and config.repo_type == "model":
+        left_out |= doubles([f.path for f in matching])
     if left_out:
-        skipped = [f for f in matching if f.path in left_out]
+        skipped = [f for f in listed if f.path in left_out]
         names = ", ".join(f"{f.path} ({fs.size(f.size)})" for f in skipped[:5])
         log.info(
-            "leaving out %d files, %s, that the model loads without: %s%s "
-            "(--include '*' brings all)",
-            len(skipped),
+            "leaving out %s, %s, that the model loads without: %s%s (--include '*' brings all)",
+            _files(len(skipped)),
             fs.size(sum(f.size for f in skipped)),
             names,
             ", ..." if len(skipped) > 5 else "",
@@ -261,115 +299,62 @@ def _choose(
     return [f for f in matching if f.path not in left_out], left_out
 
 
-def _check(config: Config) -> None:
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repo):
-        raise UserError(
-            f"{config.repo!r} is not the id of a repo", "write ORG/NAME, such as openai/gsm8k"
-        )
-    if config.repo_type not in ("model", "dataset"):
-        raise UserError(
-            f"--repo-type is {config.repo_type!r}", "--repo-type model or --repo-type dataset"
-        )
-
-
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    """What this folder holds, or held when a download to it began."""
-    return _read_manifest(folder / MANIFEST) or _read_manifest(folder / _BEFORE)
-
-
-def _read_manifest(path: Path) -> dict[str, Any] | None:
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValueError:
-        log.warning("%s is damaged: looking at the hub again", path)
-        return None
-    return manifest if manifest.get("format") == _FORMAT else None
-
-
-def _set_aside(folder: Path) -> None:
-    """While files change there is no manifest, so that nobody takes the folder for whole."""
-    if (folder / MANIFEST).exists():
-        (folder / MANIFEST).replace(folder / _BEFORE)
-
-
-def _leave_nothing_empty(folder: Path) -> None:
-    """Undo the making of a folder that nothing came to."""
-    made = folder / MANIFEST.parent
-    ours = {_LOCK.name, _LOG.name}
-    if {p.name for p in folder.iterdir()} == {made.name} and ours >= {
-        p.name for p in made.iterdir()
-    }:
-        shutil.rmtree(folder)
-
-
-def _whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
-    """Whether every file is as it was brought; one whose time has changed is read again."""
-    for name, entry in manifest["files"].items():
-        path = folder / name
-        try:
-            now = path.stat()
-        except FileNotFoundError:
-            return False
-        if now.st_size != entry["size"]:
-            return False
-        if now.st_mtime_ns != entry["mtime_ns"] and fs.sha256(path) != entry["sha256"]:
-            return False
-    return True
-
-
-def _drop_stale(folder: Path, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> None:
-    """Remove what another commit had and this one lacks: its rows or weights would be mixed in."""
-    if old is None or old["commit"] == new["commit"]:
-        return
-    for name in old["files"].keys() - new["files"].keys():
-        log.info("%s is of the commit before: removed", name)
-        (folder / name).unlink(missing_ok=True)
-
-
-def _say(result: Result, config: Config) -> None:
-    """How it went, and which endpoint served what."""
+def _say(result: Result, config: Config, fetched: Mapping[str, LocalFile]) -> None:
+    """How it went, and which endpoint served what of it now."""
     figures = result.figures
     log.info(
-        "%s: %d files, %s, of %s at commit %s in %.0f s",
+        "%s: %s, %s, of %s at commit %s in %.0f s",
         result.out,
-        figures["files"],
+        _files(figures["files"]),
         fs.size(figures["bytes"]),
         config,
         figures["commit"][:12],
         result.seconds,
     )
-    for endpoint, served in figures["endpoints"].items():
-        log.info("  %d files, %s, from %s", served["files"], fs.size(served["bytes"]), endpoint)
+    for endpoint, (count, size) in _by_endpoint(fetched).items():
+        log.info("  %s, %s, from %s", _files(count), fs.size(size), endpoint)
+    there = figures["files"] - len(fetched)
+    if there:
+        log.info("  %s there already", _files(there))
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'s' * (count != 1)}"
+
+
+def _by_endpoint(files: Mapping[str, LocalFile]) -> dict[str, tuple[int, int]]:
+    """How many files, and bytes, came from where."""
+    count, size = Counter[str](), Counter[str]()
+    for file in files.values():
+        endpoint = file.endpoint or "this machine"
+        count[endpoint] += 1
+        size[endpoint] += file.size
+    return {endpoint: (count[endpoint], size[endpoint]) for endpoint in sorted(count)}
 
 
 def _result(
-    folder: Path,
-    manifest: Mapping[str, Any] | None,
+    path: Path,
+    download: Download | None,
     *,
     seconds: float,
     up_to_date: bool = False,
     plan: str | None = None,
 ) -> Result:
     figures: dict[str, Any] = {}
-    if manifest:
-        files = manifest["files"].values()
-        count, sizes = Counter[str](), Counter[str]()
-        for file in files:
-            endpoint = file["endpoint"] or "this machine"
-            count[endpoint] += 1
-            sizes[endpoint] += file["size"]
+    if download:
+        served = _by_endpoint(download.files)
         figures = {
-            "files": len(files),
-            "bytes": sizes.total(),
-            **{k: manifest[k] for k in ("repo", "commit", "endpoint")},
-            "endpoints": {e: {"files": count[e], "bytes": sizes[e]} for e in sorted(count)},
-            "left_out": len(manifest["left_out"]),
+            "files": len(download.files),
+            "bytes": sum(size for _, size in served.values()),
+            "repo": download.repo,
+            "commit": download.commit,
+            "endpoint": download.endpoint,
+            "endpoints": {e: {"files": n, "bytes": size} for e, (n, size) in served.items()},
+            "left_out": len(download.left_out),
         }
     return Result(
         stage="download",
-        out=folder,
+        out=path,
         rows=0,
         dropped={},
         seconds=seconds,

@@ -67,9 +67,10 @@ def fingerprints(file: str, group: int, near: bool, index: str) -> tuple[bytes, 
     rows["source"] = sources.indices.to_numpy(zero_copy_only=False)
     tasks = table["task"].to_pylist()
     prompts = table["prompt"].to_pylist()
+    prose_of = {name: task_of(name).prose for name in set(tasks)}
     payloads = (
         [""] * len(tasks)
-        if all(task_of(name).prose for name in set(tasks))
+        if all(prose_of.values())
         else _read(file, group, ("payload",))["payload"].to_pylist()
     )
     held_out = _index(index) if index else None
@@ -78,8 +79,8 @@ def fingerprints(file: str, group: int, near: bool, index: str) -> tuple[bytes, 
     found: list[tuple[int, int, int]] = []
     texts = table["answer"].to_pylist()
     for i, (task, prompt, answer) in enumerate(zip(tasks, prompts, texts, strict=True)):
-        prose = task_of(task).prose
-        form = form_of(task, prompt, answer, payloads[i])
+        prose = prose_of[task]
+        form = normal_form(prompt) if prose else form_of(task, prompt, answer, payloads[i])
         keys += hashlib.blake2b(f"{task}\0{form}".encode(), digest_size=16).digest()
         answers[i] = answer_key(answer)
         if prose and (near or held_out):
@@ -113,6 +114,7 @@ def near_key(task: str, seen: View) -> int:
     return _hash(f"{task}\0{seen.key}") or 1
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def answer_key(answer: str) -> int:
     """64 bits for an answer's normal form."""
     return _hash(normal_form(answer))

@@ -22,7 +22,12 @@ ALWAYS = ["config.json", "tokenizer.json", "tokenizer.model", "README.md", ".git
             id="llama",
         ),
         pytest.param(
-            ["model-00001-of-00002.safetensors", "model.safetensors.index.json", "params.json"],
+            [
+                "model-00001-of-00002.safetensors",
+                "model-00002-of-00002.safetensors",
+                "model.safetensors.index.json",
+                "params.json",
+            ],
             ["consolidated.safetensors", "consolidated.safetensors.index.json"],
             id="mistral",
         ),
@@ -61,6 +66,12 @@ ALWAYS = ["config.json", "tokenizer.json", "tokenizer.model", "README.md", ".git
             ["model.safetensors", "big.fp16.safetensors"], ["model.fp16.safetensors"], id="variant"
         ),
         pytest.param(["consolidated.safetensors"], [], id="only as first released"),
+        pytest.param(
+            ["adapter_model.safetensors", "pytorch_model.bin"], [], id="an adapter beside its base"
+        ),
+        pytest.param(
+            ["model-00001-of-00002.safetensors", "pytorch_model.bin"], [], id="a shard is missing"
+        ),
         pytest.param(["a.Q4_K_M.gguf", "a.Q8_0.gguf"], [], id="llama.cpp only"),
         pytest.param(["unet/model.safetensors", "unet/model.bin"], [], id="nothing at the root"),
     ],

@@ -140,7 +140,7 @@ def test_a_damaged_file_comes_from_the_next_endpoint(download: Download, served:
         said = download(bad, good)
     assert download.whole()
     assert {e: v["files"] for e, v in said["endpoints"].items()} == {bad: 1, good: 1}
-    assert f"1 files, 300 kB, from {good}" in download.said
+    assert f"1 file, 300 kB, from {good}" in download.said
 
 
 def test_retry_after_is_honoured(download: Download, served: Path) -> None:
@@ -460,3 +460,114 @@ def test_a_socks_proxy_without_its_client_is_said(download: Download) -> None:
         "http://hub.example", code=2, ALL_PROXY="socks5://127.0.0.1:9", NO_PROXY="", no_proxy=""
     )
     assert "pip install socksio" in said["hint"]
+
+
+def break_off(download: Download, hub: Hub, url: str) -> None:
+    """A download that ends with 200,000 bytes of the weights there."""
+    hub.faults[:] = [Fault("truncate", FILE, after=200_000), Fault("status", FILE, times=None)]
+    download(url, code=2, args=("--retries", 1))
+    assert partial(download) == 200_000
+    hub.faults.clear()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("status", FILE, status=200, times=None),  # a login page
+        Fault("status", FILE, status=416, times=None),
+        Fault("wrong-size", FILE, times=None),
+    ],
+    ids=lambda f: f"{f.do} {f.status}",
+)
+def test_an_answer_that_can_t_be_the_file_costs_nothing_that_came(
+    download: Download, served: Path, fault: Fault
+) -> None:
+    hub = Hub({"models/org/name": served})
+    with hub as url:
+        break_off(download, hub, url)
+        hub.faults[:] = [fault]
+        download(url, code=2)
+        assert partial(download) == 200_000
+        hub.faults.clear()
+        download(url)
+        assert ranges(hub)[-1] == "bytes=200000-"
+    assert download.whole()
+
+
+def test_a_partial_file_that_rotted_is_fetched_anew(download: Download, served: Path) -> None:
+    hub = Hub({"models/org/name": served})
+    with hub as url:
+        break_off(download, hub, url)
+        (file,) = (download.folder / ".llmpipe/partial").iterdir()
+        file.write_bytes(b"!" + file.read_bytes()[1:])
+        download(url, args=("--retries", 0))
+    assert download.whole()
+    assert "damaged" not in download.said  # it wasn't the endpoint
+
+
+def test_a_link_that_ran_out_is_asked_for_again(download: Download, served: Path) -> None:
+    with Hub({"models/org/name": served}, faults=[Fault("status", FILE, status=403)]) as url:
+        download(url)
+    assert download.whole()
+
+
+def test_a_dead_host_behind_a_redirect_is_named(download: Download, served: Path) -> None:
+    dead = closed_port()
+    fault = Fault("redirect", FILE, to=dead, times=None)
+    with Hub({"models/org/name": served}, faults=[fault]) as url:
+        said = download(url, code=2, args=("--retries", 0))
+    assert f"(at {dead.removeprefix('http://')}, where it sends for it)" in said["error"]
+
+
+def test_a_dead_proxy_is_named(download: Download) -> None:
+    proxy = closed_port().replace("http://", "http://me:secret@")
+    said = download(
+        "http://hub.example",
+        code=2,
+        args=("--retries", 0),
+        http_proxy=proxy,
+        no_proxy="",
+        NO_PROXY="",
+    )
+    assert f"(by the proxy http://{proxy.rpartition('@')[2]})" in said["error"]
+    assert "secret" not in download.said
+
+
+def test_a_rest_that_is_no_number_is_no_rest(download: Download, served: Path) -> None:
+    for after in ("soon", "-5", "1e9", "99999999999999999999"):
+        fault = Fault("status", FILE, status=429, headers={"Retry-After": after})
+        with Hub({"models/org/name": served}, faults=[fault]) as url:
+            download(url, args=("--force",))
+        assert download.whole()
+
+
+@pytest.mark.parametrize("secret", ["SECRET", ":SECRET", "me:SECRET"])
+def test_secrets_in_an_endpoint_stay_there(download: Download, served: Path, secret: str) -> None:
+    fault = Fault("status", FILE)
+    with Hub({"models/org/name": served}, faults=[fault]) as url:
+        said = download(url.replace("://", f"://{secret}@"))
+    assert download.whole()
+    assert "SECRET" not in download.said + json.dumps(said)
+    own = [p for p in (download.folder / ".llmpipe").rglob("*") if p.is_file()]
+    assert not any(b"SECRET" in p.read_bytes() for p in own)
+
+
+def test_the_last_lines_tell_what_came_now(download: Download, served: Path) -> None:
+    with Hub({"models/org/name": served}) as url:
+        download(url)
+        assert f"2 files, 300 kB, from {url}" in download.said
+        (download.folder / "config.json").unlink()
+        download(url)
+        assert f"1 file, 24 B, from {url}" in download.said
+        assert "1 file there already" in download.said
+        download(url, args=("--force",))
+        assert "from http" not in download.said
+
+
+def test_show_says_what_was_downloaded(download: Download, llmpipe: Llmpipe, served: Path) -> None:
+    with Hub({"models/org/name": served}) as url:
+        commit = download(url)["commit"]
+    said = llmpipe("show", "models/org/name").stdout
+    assert "the model org/name, 2 files, 300 kB" in said
+    assert f"{commit} (main)" in said
+    assert json.loads(llmpipe("show", "models/org/name", "--json").stdout)["commit"] == commit

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import huggingface_hub
 import pytest
-from hub import Hub
+from hub import Fault, Hub
 from huggingface_hub import constants
 
 from llmpipe.core import transfer
@@ -23,8 +24,9 @@ from llmpipe.core.errors import UserError
 from llmpipe.core.mirrors import Retry
 from llmpipe.core.run import Mode, Result
 from llmpipe.recipes import resolve
-from llmpipe.stages.download import MANIFEST, Config, Network, run
+from llmpipe.stages.download import Config, Network, run
 
+MANIFEST = Path(".llmpipe", "manifest.json")
 WEIGHTS = bytes(range(256)) * 20  # an LFS file
 SETTINGS = b'{"model_type": "llama"}\n'  # not one
 TOKEN = "hf_" + "s" * 34
@@ -199,7 +201,7 @@ def test_what_the_hub_refuses_is_said_in_one_line(tmp_path: Path, model: Path) -
         assert "--repo-type dataset" in (unknown.hint or "")
         assert "gated" in error(tmp_path, url, repo="org/closed").message
         assert "no revision v9" in error(tmp_path, url, revision="v9").message
-        assert "--include" in (error(tmp_path, url, include=("*.gguf",)).hint or "")
+        assert "--include" in error(tmp_path, url, include=("*.gguf",)).message
 
 
 @pytest.mark.parametrize("repo", ["gsm8k", "a/b/c", "/etc/passwd", "org/", "https://x.org/a/b"])
@@ -240,7 +242,7 @@ def test_a_folder_of_another_repo_is_left_alone(tmp_path: Path, model: Path) -> 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("in the way")
-    assert "can't write" in error(tmp_path, closed_port()).message
+    assert "can't use" in error(tmp_path, closed_port()).message
 
 
 def test_a_dry_run_lists_and_leaves_everything_as_it_is(tmp_path: Path, model: Path) -> None:
@@ -342,11 +344,16 @@ def test_files_whose_time_is_as_in_the_manifest_are_not_read_again(
         monkeypatch.setattr(
             transfer, "right", lambda path, *rest: read.append(path) or right(path, *rest)
         )
-        assert bring(tmp_path, url, mode=Mode(force=True)).figures == first.figures
+        some = bring(tmp_path, url, include=("*.json", "*.txt", "*.safetensors"))
+        assert some.figures == first.figures
         assert read == []
         (first.out / "config.json").touch()
-        bring(tmp_path, url, mode=Mode(force=True))
+        bring(tmp_path, url, include=("*.json",))
         assert read == [first.out / "config.json"]
+        bring(tmp_path, url)
+        read.clear()
+        assert bring(tmp_path, url, mode=Mode(force=True)).figures["files"] == 3
+        assert len(read) == 3  # forced, nothing is taken on trust
 
 
 def test_the_commit_at_hand_needs_no_network_by_its_name_either(
@@ -386,15 +393,294 @@ def test_a_listing_in_pages_is_asked_of_the_endpoint_itself(tmp_path: Path, mode
     assert sum("/tree/" in r.path for r in hub.requests) >= 3
 
 
-@pytest.mark.parametrize("path", ["../out.txt", "/etc/out.txt", ".llmpipe/manifest.json"])
-def test_a_listing_that_leads_outside_is_refused(tmp_path: Path, model: Path, path: str) -> None:
-    class Evil(Hub):
-        def entry(self, name: str, content: Path) -> dict[str, Any]:
-            return {**super().entry(name, content), "path": path}
+class Twisted(Hub):
+    """Lists config.json with other values than it has."""
 
-    with Evil({"models/org/name": model}) as url:
-        assert "outside" in error(tmp_path, url).message
+    changes: dict[str, Any]
+
+    def entry(self, name: str, content: Path) -> dict[str, Any]:
+        entry = super().entry(name, content)
+        return {**entry, **self.changes} if name == "config.json" else entry
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"path": "../out.txt"}, "outside"),
+        ({"path": "/etc/out.txt"}, "outside"),
+        ({"path": "a/../../b"}, "outside"),
+        ({"path": "a\0b"}, "outside"),
+        ({"path": "a\ud800b"}, "outside"),
+        ({"path": "model.safetensors"}, "two files called"),
+        ({"size": "24"}, "not the list of files"),
+        ({"oid": None}, "not the list of files"),
+        ({"lfs": 5}, "not the list of files"),
+        ({"path": None}, "not the list of files"),
+    ],
+)
+def test_a_listing_that_makes_no_sense_is_refused(
+    tmp_path: Path, model: Path, changes: dict[str, Any], said: str
+) -> None:
+    hub = Twisted({"models/org/name": model})
+    hub.changes = changes
+    with hub as url:
+        assert said in error(tmp_path, url).message
     assert not (tmp_path / "models/org/name").exists()
+
+
+def test_a_name_that_is_too_long_costs_that_file_alone(tmp_path: Path, model: Path) -> None:
+    hub = Twisted({"models/org/name": model})
+    hub.changes = {"path": "x" * 300}
+    with hub as url:
+        error(tmp_path, url)
+    assert (tmp_path / "models/org/name/model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_an_earlier_download_s_own_files_in_a_repo_are_left_out(
+    tmp_path: Path, model: Path
+) -> None:
+    (model / ".llmpipe").mkdir()
+    (model / ".llmpipe/manifest.json").write_text("{}")
+    with Hub({"models/org/name": model}) as url:
+        result = bring(tmp_path, url)
+    assert result.figures["files"] == 3
+    assert json.loads((result.out / MANIFEST).read_text())["repo"] == "org/name"
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """What was moved away from a folder, by name."""
+    away = folder / ".llmpipe/replaced"
+    return {
+        p.relative_to(away).as_posix().partition("/")[2]: p.read_bytes()
+        for p in away.rglob("*")
+        if p.is_file()
+    }
+
+
+def test_other_files_of_it_come_from_the_same_commit_and_remove_nothing(
+    tmp_path: Path, model: Path
+) -> None:
+    hub = Hub({"models/org/name": model})
+    with hub as url:
+        hub.snapshot("models/org/name")
+        first = bring(tmp_path, url)
+        (model / "config.json").write_bytes(b"newer")
+        narrow = bring(tmp_path, url, include=("config.json",))
+        assert narrow.figures["commit"] == first.figures["commit"]
+        assert (narrow.out / "config.json").read_bytes() == SETTINGS
+        assert (narrow.out / "model.safetensors").read_bytes() == WEIGHTS
+        with pytest.raises(UserError, match="holds revision main") as caught:
+            bring(tmp_path, url, revision="exp")
+        assert "--force" in (caught.value.hint or "")
+        wider = bring(tmp_path, url)
+    assert wider.figures == first.figures
+
+
+def test_an_update_that_fails_leaves_the_old_file_until_the_new_one_is_whole(
+    tmp_path: Path, model: Path
+) -> None:
+    hub = Hub({"models/org/name": model})
+    with hub as url:
+        bring(tmp_path, url)
+        (model / "model.safetensors").write_bytes(WEIGHTS[::-1])
+        hub.flips["model.safetensors"] = 99
+        error(tmp_path, url, mode=Mode(force=True))
+        assert (tmp_path / "models/org/name/model.safetensors").read_bytes() == WEIGHTS
+        hub.flips.clear()
+        bring(tmp_path, url)
+    folder = tmp_path / "models/org/name"
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS[::-1]
+    assert not kept(folder)
+
+
+def test_files_of_the_user_s_own_are_moved_away_not_deleted(tmp_path: Path, model: Path) -> None:
+    folder = tmp_path / "models/org/name"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"my own tuning")
+    (folder / "notes.txt").write_bytes(b"mine")
+    hub = Hub({"models/org/name": model}, flips={"model.safetensors": 99})
+    with hub as url:
+        error(tmp_path, url)
+        assert (folder / "model.safetensors").read_bytes() == b"my own tuning"
+        hub.flips.clear()
+        bring(tmp_path, url)
+        assert kept(folder) == {"model.safetensors": b"my own tuning"}
+        # One that was brought and then edited is as dear.
+        (folder / "config.json").write_bytes(b"edited")
+        bring(tmp_path, url)
+        assert kept(folder)["config.json"] == b"edited"
+        (folder / "sub/a [1].txt").write_bytes(b"edited too")
+        (model / "sub/a [1].txt").unlink()
+        bring(tmp_path, url, mode=Mode(force=True))
+    assert (folder / "sub/a [1].txt").read_bytes() == b"edited too"
+    assert (folder / "notes.txt").read_bytes() == b"mine"
+
+
+def test_links_are_not_written_through(tmp_path: Path, model: Path) -> None:
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "models/org/name"
+    elsewhere.mkdir()
+    (elsewhere / "a [1].txt").write_bytes(b"another program's")
+    (elsewhere / "weights").write_bytes(b"so is this")
+    folder.mkdir(parents=True)
+    (folder / "sub").symlink_to(elsewhere)
+    (folder / "model.safetensors").symlink_to(elsewhere / "weights")
+    with Hub({"models/org/name": model}) as url:
+        assert "link that leads out" in error(tmp_path, url).message
+        (folder / "sub").unlink()
+        bring(tmp_path, url)
+    assert (elsewhere / "a [1].txt").read_bytes() == b"another program's"
+    assert (elsewhere / "weights").read_bytes() == b"so is this"
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_partial_files_are_not_written_through_a_link(tmp_path: Path, model: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"do not touch")
+    folder = tmp_path / "models/org/name"
+    hub = Hub({"models/org/name": model}, flips={"model.safetensors": 99})
+    with hub as url:
+        error(tmp_path, url)
+        (partial,) = (folder / ".llmpipe/partial").iterdir()
+        partial.unlink()
+        partial.symlink_to(precious)
+        hub.flips.clear()
+        bring(tmp_path, url)
+    assert precious.read_bytes() == b"do not touch"
+    assert not (folder / "model.safetensors").is_symlink()
+
+
+def test_a_file_may_become_a_folder_and_a_folder_a_file(tmp_path: Path, model: Path) -> None:
+    hub = Hub({"models/org/name": model})
+    with hub as url:
+        bring(tmp_path, url)
+        (model / "sub/a [1].txt").unlink()
+        (model / "sub").rmdir()
+        (model / "sub").write_bytes(b"a file now")
+        (model / "config.json").unlink()
+        (model / "config.json").mkdir()
+        (model / "config.json/inner").write_bytes(b"a folder now")
+        out = bring(tmp_path, url, mode=Mode(force=True)).out
+    assert (out / "sub").read_bytes() == b"a file now"
+    assert (out / "config.json/inner").read_bytes() == b"a folder now"
+    assert not kept(out)
+
+
+def test_a_folder_of_the_user_s_in_the_way_is_moved_away(tmp_path: Path, model: Path) -> None:
+    folder = tmp_path / "models/org/name"
+    (folder / "config.json").mkdir(parents=True)
+    (folder / "config.json/mine").write_bytes(b"1")
+    (folder / "sub").write_bytes(b"2")
+    with Hub({"models/org/name": model}) as url:
+        bring(tmp_path, url)
+    assert kept(folder) == {"config.json/mine": b"1", "sub": b"2"}
+
+
+@pytest.mark.parametrize("state", ["a file for a folder", "gone folder"])
+def test_a_folder_that_was_spoilt_is_mended(tmp_path: Path, model: Path, state: str) -> None:
+    with Hub({"models/org/name": model}) as url:
+        folder = bring(tmp_path, url).out
+        shutil.rmtree(folder / "sub")
+        if state == "a file for a folder":
+            (folder / "sub").write_text("x")
+        assert not bring(tmp_path, url).up_to_date
+    assert (folder / "sub/a [1].txt").exists()
+
+
+GOOD = {
+    "format": 2,
+    "repo": "org/name",
+    "repo_type": "model",
+    "commit": "0" * 40,
+    "endpoint": "x",
+    "asked": {"revision": "main"},
+    "files": {"config.json": {}},
+    "left_out": {},
+    "about": {},
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "5",
+        '{"format": 2}',
+        "[" * 100_000,
+        json.dumps({**GOOD, "files": {}}),
+        json.dumps(GOOD),
+        json.dumps({**GOOD, "files": 5}),
+        json.dumps({**GOOD, "asked": None}),
+        json.dumps({**GOOD, "format": 1}),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_made_anew(
+    tmp_path: Path, model: Path, text: str
+) -> None:
+    with Hub({"models/org/name": model}) as url:
+        first = bring(tmp_path, url)
+        (first.out / MANIFEST).write_text(text)
+        again = bring(tmp_path, url)
+        assert not again.up_to_date
+        assert again.figures["files"] == 3
+        assert bring(tmp_path, url).up_to_date
+
+
+def test_a_manifest_can_t_name_files_outside(tmp_path: Path, model: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    with Hub({"models/org/name": model}) as url:
+        folder = bring(tmp_path, url).out
+        manifest = json.loads((folder / MANIFEST).read_text())
+        stat = victim.stat()
+        manifest["files"]["../../../victim"] = {
+            **manifest["files"]["config.json"],
+            "size": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+        }
+        manifest["commit"] = "0" * 40
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+        bring(tmp_path, url, mode=Mode(force=True))
+    assert victim.read_bytes() == b"mine"
+
+
+def test_a_local_dir_that_is_there_stays_there_when_nothing_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    network = Network(endpoints=[closed_port()], retry=Retry(tries=1))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    for folder in (".", "empty", "link"):
+        with pytest.raises(UserError, match="refused"):
+            run(Config(repo="org/name"), Mode(), local_dir=Path(folder), network=network)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["empty", "link"]
+
+
+def test_a_home_folder_is_written_with_a_tilde(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with Hub({"models/org/name": model}) as url:
+        network = Network(endpoints=[url])
+        out = run(Config(repo="org/name"), Mode(), local_dir=Path("~/m"), network=network).out
+    assert out == tmp_path / "home/m"
+
+
+@pytest.mark.parametrize("token", ["", " ", "a b", "hf_x\n", "hf_\xe9"])
+def test_a_token_that_is_none_is_refused_and_not_shown(
+    tmp_path: Path, model: Path, token: str
+) -> None:
+    with Hub({"models/org/name": model}) as url:
+        message = error(tmp_path, url, token=token).message
+    assert "no token has" in message
+    assert "hf_" not in message
+
+
+def test_an_empty_revision_is_refused(tmp_path: Path) -> None:
+    assert "--revision is empty" in error(tmp_path, closed_port(), revision=" ").message
 
 
 def test_a_listing_that_is_none_is_an_error(tmp_path: Path) -> None:
@@ -458,3 +744,19 @@ def test_a_password_in_an_endpoint_is_kept_nowhere(
     assert not any(b"open-sesame" in p.read_bytes() for p in kept)
     assert "damaged" in caplog.text
     assert "open-sesame" not in caplog.text
+
+
+def test_a_trickle_is_left_for_the_next_endpoint(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "_PATIENCE", 0.5)
+    monkeypatch.setattr(transfer, "_SLOWEST", 10_000)
+    (model / "model.safetensors").write_bytes(WEIGHTS * 4)
+    trickle = Fault("slow", "model.safetensors", seconds=8.0, times=None)  # 2,500 bytes a second
+    with (
+        Hub({"models/org/name": model}, faults=[trickle]) as slow,
+        Hub({"models/org/name": model}) as good,
+    ):
+        network = Network(endpoints=[slow, good], timeout=1.0, retry=Retry(tries=1))
+        result = run(Config(repo="org/name"), Mode(), network=network, root=tmp_path)
+    assert result.figures["endpoints"][good] == {"files": 1, "bytes": 4 * len(WEIGHTS)}
