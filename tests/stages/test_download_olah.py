@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 from hub import Fault, Hub, Request
 
-from llmpipe.stages.download import MANIFEST
+MANIFEST = Path(".llmpipe", "manifest.json")
 
 REPO = "models/org/name"
 WEIGHTS = bytes(range(256)) * 20_000  # 5 MB, one of olah's blocks
