@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,10 +15,13 @@ import typer
 from llmpipe.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from llmpipe.stages.doctor import Report
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 _PROBLEM = 3
+_TABLE = 100  # columns: a narrower table breaks addresses and commands up
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +41,8 @@ def doctor(
         typer.Option(help="A check to leave out, by its name; may be repeated."),
     ] = None,
     patience: Annotated[
-        float, typer.Option(min=0.1, help="Times the usual limits on the time of each check.")
+        float,
+        typer.Option(min=0.1, max=100, help="Times the usual limits on the time of each check."),
     ] = 1.0,
     as_json: AsJson = False,
 ) -> None:
@@ -71,6 +76,35 @@ def _status() -> Iterator[Callable[[Sequence[str]], None]]:
 
 def _print(report: Report) -> None:
     from rich.console import Console
+
+    console = Console()
+    if console.width < _TABLE:
+        _print_list(report, console)
+    else:
+        _print_table(report, console)
+
+
+def _print_list(report: Report, console: Console) -> None:
+    from rich.text import Text
+
+    for finding in report.findings:
+        state = Text(finding.state, style=_COLOURS[finding.state])
+        console.print(Text(f"{finding.name} ").append(state))
+        for line in (finding.found, f"Try: {finding.do}" if finding.do else ""):
+            # Whole words, however long: they are there to be copied.
+            text = textwrap.fill(
+                line,
+                max(20, console.width),
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            if text:
+                console.print(Text(text), soft_wrap=True)
+
+
+def _print_table(report: Report, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -82,4 +116,4 @@ def _print(report: Report) -> None:
         # Text, not markup: what was found may hold brackets.
         state = Text(finding.state, style=colour)
         table.add_row(finding.name, state, Text(finding.found), Text(finding.do))
-    Console().print(table)
+    console.print(table)

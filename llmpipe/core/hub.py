@@ -117,8 +117,15 @@ class Repo:
         )
 
         with self.explained(what):
+            # Its own retries would close the client that other threads use.
             response = http_backoff(
-                method, url, headers=self.headers, timeout=self.timeout, max_retries=0, **settings
+                method,
+                url,
+                headers=self.headers,
+                timeout=self.timeout,
+                retry_on_exceptions=(),
+                retry_on_status_codes=(),
+                **settings,
             )
             hf_raise_for_status(response)
         return response

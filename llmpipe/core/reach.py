@@ -25,8 +25,6 @@ _TIMEOUT = 10.0  # seconds without an answer or a byte, as huggingface_hub waits
 _SMALL, _LARGE = 256 << 10, 16 << 20  # bytes
 _SECONDS = 5.0  # for one range
 _SLOW = 1e6  # bytes a second: a model of 15 GB takes four hours
-_MIRROR = f'export LLMPIPE_ENDPOINTS="https://hf-mirror.com {HUB}"'
-_ANOTHER = f"another mirror, or the hub itself: --endpoint {HUB}"
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 _Part = tuple[State, str, str]
@@ -46,12 +44,38 @@ class _Range:
         return self.size / max(self.seconds, 1e-6)
 
 
-def endpoint(url: str, repo: str) -> Finding:
-    """Ask an endpoint for what a download asks, of a public model.
+class _Asked(Repo):
+    """A public model at one of the ``endpoints``: what helps depends on the others."""
+
+    def __init__(self, repo: str, url: str, endpoints: Sequence[str]) -> None:
+        super().__init__(Wanted(repo=repo), url, None, _TIMEOUT)
+        self.hub = is_hub(url)
+        self._alone = all(e == url for e in endpoints)
+        self._beside_hub = any(map(is_hub, endpoints))
+
+    @property
+    def instead(self) -> str:
+        """What else may be asked."""
+        if self.hub and self._alone:
+            return f'export LLMPIPE_ENDPOINTS="https://hf-mirror.com {HUB}"'
+        if self.hub or self._beside_hub:
+            return "another mirror: --endpoint URL"
+        return f"another mirror, or the hub itself: --endpoint {HUB}"
+
+    @property
+    def changed(self) -> str:
+        """What to do about answers that are not the hub's."""
+        if not self.hub:
+            return self.instead
+        return f"curl -I {HUB} shows who answers: a login page or a proxy of this network may"
+
+
+def endpoint(url: str, repo: str, endpoints: Sequence[str] = ()) -> Finding:
+    """Ask one of the ``endpoints`` for what a download asks, of a public model.
 
     The login of this machine goes to nobody but the hub itself.
     """
-    asked = Repo(Wanted(repo=repo), url, None, _TIMEOUT)
+    asked = _Asked(repo, url, endpoints)
     parts: list[_Part] = [("ok", "", "")]
     try:
         start = time.monotonic()
@@ -80,7 +104,7 @@ def _chosen(files: Sequence[RemoteFile], repo: str) -> tuple[RemoteFile, RemoteF
     return small, next((f for f in in_lfs if f.size >= 2 * _LARGE), in_lfs[-1])
 
 
-def _head(repo: Repo, file: RemoteFile, commit: str) -> list[_Part]:
+def _head(repo: _Asked, file: RemoteFile, commit: str) -> list[_Part]:
     """What `huggingface_hub` reads of a file before it downloads it."""
     from huggingface_hub import get_hf_file_metadata
 
@@ -99,20 +123,20 @@ def _head(repo: Repo, file: RemoteFile, commit: str) -> list[_Part]:
             (
                 "problem",
                 f"{file.path} comes without {lacking}: huggingface_hub can't take it",
-                _changed(repo),
+                repo.changed,
             )
         )
     elif head.size != file.size:
         said = f"{file.path} has {head.size} bytes, and {file.size} in the list"
-        parts.append(("problem", said, _changed(repo)))
+        parts.append(("problem", said, repo.changed))
     host = _host(head.location)
     if host != _host(repo.endpoint):
         parts.append(_sent_on(repo, file, host))
     return parts
 
 
-def _sent_on(repo: Repo, file: RemoteFile, host: str) -> _Part:
-    if is_hub(repo.endpoint):
+def _sent_on(repo: _Asked, file: RemoteFile, host: str) -> _Part:
+    if repo.hub:
         return "ok", f"bytes of {file.path} come from {host}", ""
     return (
         "warning",
@@ -186,25 +210,18 @@ def _range(repo: Repo, file: RemoteFile, commit: str, start: int, size: int) -> 
         )
 
 
-def _advice(error: DownloadError, repo: Repo) -> str:
+def _advice(error: DownloadError, repo: _Asked) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in error.message:
         return "export SSL_CERT_FILE=FILE, with the certificate of the network's own proxy"
     if "answers with something" in error.message:
-        return _changed(repo)
+        return repo.changed
     if error.helps == "retry" and not re.search(r"HTTP \d", error.message):
-        return f"{_MIRROR if is_hub(repo.endpoint) else _ANOTHER}; or {_proxy()}"
+        return f"{repo.instead}; or {_proxy()}"
     if error.helps in ("retry", "file"):
-        return "try again later" if is_hub(repo.endpoint) else f"try again later, or {_ANOTHER}"
+        return "try again later" if repo.hub else f"try again later, or {repo.instead}"
     if error.helps == "endpoint" and "token" not in error.message:
         return f"see {HUB}/{repo.wanted.repo}, or try another model: --repo ORG/NAME"
     return error.hint
-
-
-def _changed(repo: Repo) -> str:
-    """What to do about answers that are not the hub's."""
-    if not is_hub(repo.endpoint):
-        return _ANOTHER
-    return f"curl -I {HUB} shows who answers: a login page or a proxy of this network may"
 
 
 def _proxy() -> str:

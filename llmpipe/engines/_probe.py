@@ -34,7 +34,8 @@ def main(library: str, seconds: float) -> None:
             try:
                 facts |= _PROBES[library]()
             except BaseException as e:  # a library may even exit
-                facts["error"] = _line(e)
+                # A failed import leaves no module behind.
+                facts |= {"error": _line(e), "imported": library in sys.modules}
         json.dump(facts, out)
         out.flush()
         os._exit(0)  # threads and exit handlers of a broken library may never end
@@ -120,7 +121,7 @@ def _vllm() -> Facts:
     return {
         "version": str(vllm.__version__),
         "device": current_platform.device_type,
-        **({"error": heard.said} if heard.said else {}),
+        **({"error": heard.said, "imported": True} if heard.said else {}),
     }
 
 

@@ -15,7 +15,7 @@ from llmpipe.core.options import parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
 
-_HINT = "pip install 'llmpipe[transformers]'"
+_HINT = "pip install torch accelerate"
 _OPTIONS = {"batch_size": 16, "device": None, "dtype": "auto", "trust_remote_code": False}
 
 

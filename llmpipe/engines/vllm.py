@@ -24,8 +24,9 @@ from llmpipe.core.options import parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
 from llmpipe.core.records import FinishReason
+from llmpipe.engines._installs import CPU, GPU
 
-_HINT = "pip install 'llmpipe[cpu]' (no GPU) or 'llmpipe[vllm]', or use --engine transformers"
+_HINT = f"{GPU}, or where there is no GPU: {CPU}; or use --engine transformers"
 _CPU_SEQUENCES = 128
 _CPU_CONTEXT = 8192  # tokens of prompt that there is room for beside a whole answer
 _CPU_CACHE = 4 << 30  # bytes of KV cache, at most

@@ -291,7 +291,7 @@ def _draw(asked: Draw) -> Iterator[Problem | Drop]:
     try:
         import reasoning_gym
     except ImportError:
-        raise UserError("reasoning-gym is not installed", "pip install 'llmpipe[demo]'") from None
+        raise UserError("reasoning-gym is not installed", "pip install reasoning-gym") from None
     seen: set[str] = set()
     sources = {cell: _cell(reasoning_gym, *cell, asked.seed, seen) for cell in cells}
     return _rounds(sources, asked.limit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import re
 import threading
 import time
 from collections import deque
@@ -22,6 +23,8 @@ from llmpipe.core.endpoints import endpoints, shown
 from llmpipe.core.errors import UserError
 from llmpipe.core.finding import Finding
 from llmpipe.engines import _health as health
+from llmpipe.engines._health_ray import ray
+from llmpipe.engines._trial import SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ NAMES = (
     "flash-attn",
     "ray",
 )
+MOST_PATIENCE = 100.0
 _SECONDS = 20.0  # for a look at this machine: a network disk that is gone never answers
 _GPU_SECONDS = 45.0
 _NETWORK_SECONDS = 90.0
@@ -55,7 +59,7 @@ class Config:
     """What to check.
 
     ``endpoints`` are those that a download would ask where none is given. ``patience`` scales all
-    limits on time.
+    limits on time, by `MOST_PATIENCE` at most.
     """
 
     endpoints: tuple[str, ...] = ()
@@ -90,8 +94,17 @@ def run(config: Config, say: Say = lambda running: None) -> Report:
     """Make all checks; ``say`` is told which are running, whenever that changes.
 
     Raises:
-        UserError: no such check to skip, or an endpoint that is no URL.
+        UserError: no such check to skip, an endpoint that is no URL, a repo or a patience that
+            can't be.
     """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repo):
+        raise UserError(
+            f"{config.repo!r} is not the id of a repo", f"write ORG/NAME, such as {Config.repo}"
+        )
+    if not 0 < config.patience <= MOST_PATIENCE:  # nan neither
+        raise UserError(
+            f"--patience is {config.patience}", f"a number up to {MOST_PATIENCE:g}, such as 3"
+        )
     for name in config.skip:
         if name not in NAMES:
             raise UserError(f"there is no check {name!r}", f"--skip one of: {', '.join(NAMES)}")
@@ -107,7 +120,12 @@ def _mirrored(findings: Sequence[Finding]) -> list[Finding]:
     """An endpoint that fails is no problem while another works: downloads go on with that."""
     works = any(f.name == "endpoint" and f.state != "problem" for f in findings)
     return [
-        replace(f, state="warning", found=f"{f.found}; downloads go on with the others")
+        replace(
+            f,
+            state="warning",
+            found=f"{f.found}; downloads go on with the others",
+            do="leave it out while it fails",
+        )
         if works and f.name == "endpoint" and f.state == "problem"
         else f
         for f in findings
@@ -118,7 +136,7 @@ def _checks(config: Config, children: Children) -> list[_Check]:
     asked = endpoints(config.endpoints)
     near, far = _SECONDS * config.patience, _NETWORK_SECONDS * config.patience
     checks = [
-        _Check("endpoint", partial(reach.endpoint, url, config.repo), far, f"{shown(url)}: ")
+        _Check("endpoint", partial(reach.endpoint, url, config.repo, asked), far, f"{shown(url)}: ")
         for url in asked
     ]
     checks += [
@@ -137,9 +155,9 @@ def _checks(config: Config, children: Children) -> list[_Check]:
         ("transformers", health.transformers),
         ("vllm", health.vllm),
         ("flash-attn", health.flash_attn),
-        ("ray", health.ray),
+        ("ray", ray),
     ):
-        limit = health.SECONDS[name] * config.patience
+        limit = SECONDS[name] * config.patience
         run_it = partial(check, children, limit)
         checks.append(_Check(name, run_it, limit + _SPARE, heavy=True))
     return checks
@@ -188,9 +206,13 @@ def _findings(check: _Check) -> list[Finding]:
         log.debug("the check %s failed", check.name, exc_info=True)
         text = " ".join(str(e).split())
         said = f"{check.about}the check itself failed: {type(e).__name__}: {text}"[:240]
-        return [Finding(check.name, "problem", said, f"--skip {check.name} to go without it")]
+        return [Finding(check.name, "problem", said, _without(check))]
 
 
 def _hangs(check: _Check) -> Finding:
     said = f"{check.about}no answer in {check.seconds:g} s"
-    return Finding(check.name, "problem", said, f"--skip {check.name} to go without it")
+    return Finding(check.name, "problem", said, _without(check))
+
+
+def _without(check: _Check) -> str:
+    return f"llmpipe doctor --skip {check.name} goes without it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,11 +35,27 @@ def states(stdout: str) -> dict[str, str]:
 
 
 def test_a_table_for_people(llmpipe: Llmpipe, url: str) -> None:
-    done = llmpipe("doctor", "--endpoint", url, "--repo", "org/name", *QUICK, "--skip", "disk")
+    asked = ["--endpoint", url, "--repo", "org/name", *QUICK, "--skip", "disk"]
+    done = llmpipe("doctor", *asked, COLUMNS="120")
     for word in ("Check", "State", "Found", "What to do", "endpoint", "open-files", "skipped"):
         assert word in done.stdout
     assert f"{url}: answers in" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_a_list_where_a_table_would_break_words(llmpipe: Llmpipe, columns: str) -> None:
+    asked = ["--endpoint", "http://127.0.0.1:9", *QUICK, "--skip", "disk"]
+    lines = llmpipe("doctor", *asked, COLUMNS=columns, code=3).stdout.splitlines()
+    assert lines[0] == "endpoint problem"
+    assert lines[1].startswith("  http://127.0.0.1:9: ")
+    end = lines.index(next(line for line in lines if line.startswith("token ")))
+    assert all(line.startswith("  ") for line in lines[1:end])
+    said = " ".join(line.strip() for line in lines[1:end])
+    assert " Try: another mirror, or the hub itself: --endpoint https://huggingface.co; or" in said
+    assert max(map(len, lines)) <= int(columns)
+    assert "ray skipped" in lines
+    assert not [line for line in lines if "│" in line]
 
 
 def test_json_for_programs(llmpipe: Llmpipe, url: str) -> None:
@@ -101,3 +118,26 @@ def test_doctor_is_in_the_help_and_explains_itself(llmpipe: Llmpipe) -> None:
     assert " doctor " in llmpipe("--help").stdout
     text = llmpipe("doctor", "--help").stdout
     assert all(option in text for option in ("--endpoint", "--repo", "--skip", "--json"))
+
+
+@pytest.mark.parametrize("patience", ["inf", "nan", "1e9", "0"])
+def test_a_patience_that_cannot_be_is_refused(llmpipe: Llmpipe, patience: str) -> None:
+    done = llmpipe("doctor", "--patience", patience, code=2)
+    assert "Traceback" not in done.stderr
+    assert "patience" in done.stderr
+
+
+def test_a_repo_without_an_owner_is_refused(llmpipe: Llmpipe) -> None:
+    done = llmpipe("doctor", "--repo", "gpt2", code=2)
+    assert done.stderr.startswith("Error: 'gpt2' is not the id of a repo\n  Try: write ORG/NAME")
+
+
+def test_the_hub_that_does_not_answer_has_a_mirror_for_advice(llmpipe: Llmpipe) -> None:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        proxy = f"http://127.0.0.1:{s.getsockname()[1]}"
+    hub = "https://huggingface.co"
+    done = llmpipe("doctor", "--endpoint", hub, *QUICK, "--json", code=3, HTTPS_PROXY=proxy)
+    finding = json.loads(done.stdout)["checks"][0]
+    assert finding["do"].startswith('export LLMPIPE_ENDPOINTS="https://hf-mirror.com https://hugg')
+    assert "unset HTTPS_PROXY" in finding["do"]

@@ -48,15 +48,19 @@ def test_few_open_files_are_a_warning_with_what_the_hard_limit_allows() -> None:
     assert finding.found.startswith("256 at once")
     assert finding.do.startswith("ulimit -n 1000; ask the administrator for 65536")
     assert "ulimit" not in limited("RLIMIT_NOFILE", 256, 256, "open_files").do
-    assert limited("RLIMIT_NOFILE", 4096, 4096, "open_files").state == "ok"
+    assert limited("RLIMIT_NOFILE", 4096, 4096, "open_files") == Finding(
+        "open-files", "ok", "4096 at once (ulimit -n)"
+    )
 
 
 def test_few_processes_are_a_warning() -> None:
     finding = limited("RLIMIT_NPROC", 500, 600, "processes")
     assert finding.state == "warning"
     assert "of 500 (ulimit -u)" in finding.found
-    assert finding.do.startswith("ulimit -u 600")
-    assert "administrator" in limited("RLIMIT_NPROC", 500, 500, "processes").do
+    ask = "ask the administrator for more (nproc in limits.conf)"
+    assert finding.do == f"ulimit -u 600; {ask}"  # 600 are too few, too
+    assert limited("RLIMIT_NPROC", 500, 500, "processes").do == ask
+    assert limited("RLIMIT_NPROC", 500, 90_000, "processes").do == "ulimit -u 90000"
 
 
 def test_threads_are_counted_as_the_kernel_does() -> None:
@@ -85,6 +89,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem(monkeypatch: pytest.Monkey
     assert first.state == "problem"
     assert "can't be written" in first.found
     assert "cd to a folder of your own" in first.do
+    assert machine.temporary(Path("/proc")).do.endswith("export RAY_TMPDIR=DIR of your own")
 
 
 def test_this_machine_has_memory_cores_and_shared_memory() -> None:
@@ -107,7 +112,7 @@ def test_cores_are_held_against_the_containers_quota(monkeypatch: pytest.MonkeyP
     finding = machine.cores()
     assert finding.state == "warning"
     assert "gets the time of 0.5" in finding.found
-    assert finding.do == "export OMP_NUM_THREADS=1; ray.init(num_cpus=1)"
+    assert finding.do == "export OMP_NUM_THREADS=1; in Python: ray.init(num_cpus=1)"
 
 
 def test_memory_is_what_the_container_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,9 +226,52 @@ def test_a_driver_that_hangs_is_a_problem(smi: Path, monkeypatch: pytest.MonkeyP
     assert (finding.state, finding.found) == ("problem", "nvidia-smi gives no answer in 0.5 s")
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("\x1b[31mnot a report & no XML", " [31mnot a report & no XML"),
+        ("<html><body>moved</body></html>", "<html><body>moved</body></html>"),
+        ("", "nothing"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_said_with_its_mend(
+    smi: Path, said: str, shown: str
+) -> None:
+    (smi / "out").write_text(said)
+    finding = found()
+    assert finding.state == "problem"
+    assert finding.found == f"what nvidia-smi says can't be read: {shown.strip()}"
+    assert finding.do.startswith("run nvidia-smi by hand; if that fails, too: install the driver")
+
+
+def test_an_nvidia_smi_that_may_not_be_run_is_said_with_its_mend(smi: Path) -> None:
+    program = smi / "nvidia-smi"
+    program.chmod(0o644)
+    finding = found()
+    assert (finding.state, finding.found) == (
+        "problem",
+        f"{program} can't be run: Permission denied",
+    )
+    assert finding.do.startswith(f"chmod a+rx {program} ")
+    program.chmod(0o755)
+    (smi / "out").write_text("cat: /dev/nvidiactl: Permission denied")
+    (smi / "code").write_text("126")
+    assert found().do == "ls -l /dev/nvidia*; ask the administrator for access"
+    program.write_text("#!/no/such/shell\n")
+    assert found().found.startswith(f"{program} can't be run: No such file")
+
+
+def test_an_nvidia_smi_that_fails_without_a_word(smi: Path) -> None:
+    (smi / "out").touch()
+    (smi / "code").write_text("9")
+    assert found().found == "nvidia-smi fails: exit code 9, and not a word"
+    assert found().do.startswith("run nvidia-smi by hand")
+
+
 def test_no_gpu_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if list(Path("/dev").glob("nvidia[0-9]*")):
         pytest.skip("this machine has a GPU")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert asdict(found())["found"] == "no NVIDIA GPU found"
+    assert "ask for a machine with a GPU" in found().do
     assert found().state == "warning"

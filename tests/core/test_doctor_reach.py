@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hub import Fault, Hub
 
+from llmpipe.core import reach
 from llmpipe.core.access import token, xet
+from llmpipe.core.endpoints import HUB
 from llmpipe.core.finding import Finding
 from llmpipe.core.reach import endpoint
+from llmpipe.core.refusals import DownloadError
 
 REPO = "org/name"
 WEIGHTS = bytes(range(256)) * 2048  # 512 KiB, an LFS file
@@ -124,11 +128,58 @@ def test_an_endpoint_that_is_dead_or_lacks_the_repo_is_a_problem(model: dict[str
     dead = endpoint(_closed_port(), REPO)
     assert dead.state == "problem"
     assert "refused" in dead.found
-    assert "LLMPIPE_ENDPOINTS" in dead.do
+    assert dead.do.startswith(f"another mirror, or the hub itself: --endpoint {HUB}; or ")
     with Hub(model) as url:
         lacking = endpoint(url, "org/another")
     assert "has no model org/another" in lacking.found
     assert "--repo" in lacking.do
+
+
+@pytest.mark.parametrize("message", ["does not send the repo: timed out", "does not send x: reset"])
+def test_a_mirror_is_advised_where_the_hub_itself_does_not_answer(message: str) -> None:
+    error = DownloadError(f"{HUB} {message}", "retry")
+    advised = 'export LLMPIPE_ENDPOINTS="https://hf-mirror.com https://huggingface.co"'
+    assert reach._advice(error, asking(HUB)).startswith(f"{advised}; or ")
+    assert "LLMPIPE_ENDPOINTS" not in reach._advice(error, asking("https://hf-mirror.com"))
+
+
+@pytest.mark.parametrize(
+    ("message", "helps", "hub", "mirror"),
+    [
+        ("does not send the repo: HTTP 503", "retry", "try again later", "try again later, or {}"),
+        ("does not have x (HTTP 404)", "file", "try again later", "try again later, or {}"),
+        ("answers with something that is not the repo", "retry", f"curl -I {HUB} shows", "{}"),
+    ],
+)
+def test_what_helps_depends_on_who_was_asked(
+    message: str, helps: Literal["retry", "file"], hub: str, mirror: str
+) -> None:
+    error = DownloadError(f"it {message}", helps)
+    another = f"another mirror, or the hub itself: --endpoint {HUB}"
+    assert reach._advice(error, asking(HUB)).startswith(hub)
+    assert reach._advice(error, asking("https://hf-mirror.com")) == mirror.format(another)
+
+
+def test_a_proxy_that_is_set_may_be_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    error = DownloadError("does not send the repo: refused", "retry")
+    assert "; or export HTTPS_PROXY=URL, if" in reach._advice(error, asking(HUB))
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    assert "; or unset https_proxy, if" in reach._advice(error, asking(HUB))
+
+
+def test_nobody_is_advised_who_is_asked_already() -> None:
+    error = DownloadError("does not send the repo: refused", "retry")
+    mirror = "https://hf-mirror.com"
+    for url in (HUB, mirror):
+        advised = reach._advice(error, asking(url, mirror, HUB))
+        assert advised.startswith("another mirror: --endpoint URL; or ")
+
+
+def asking(url: str, *endpoints: str) -> reach._Asked:
+    return reach._Asked(REPO, url, endpoints or (url,))
 
 
 def test_a_password_in_an_endpoint_is_not_said(model: dict[str, Path]) -> None:
@@ -153,6 +204,27 @@ def test_the_token_is_named_by_where_it_is_from(
     monkeypatch.setenv("HF_TOKEN", secret)
     assert token().found.startswith("from HF_TOKEN")
     assert secret not in f"{token()}"
+
+
+@pytest.mark.parametrize("value", ["hello", "hf_short", "hf_" + "é" * 34, '"hf_' + "x" * 34 + '"'])
+def test_a_token_that_does_not_look_like_one_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str
+) -> None:
+    monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
+    monkeypatch.setenv("HF_TOKEN", value)
+    finding = token()
+    assert finding.state == "warning"
+    assert finding.found.startswith("from HF_TOKEN, but it doesn't look like one")
+    assert finding.do.startswith("unset HF_TOKEN, or export HF_TOKEN=hf_... (make one at https://")
+    assert value not in f"{finding}"
+    monkeypatch.delenv("HF_TOKEN")
+    file = tmp_path / "token"
+    file.write_bytes(b"\xff\xfe" + value.encode())
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(file))
+    finding = token()
+    assert finding.state == "warning"
+    assert finding.do.startswith("hf auth login")
+    assert value not in f"{finding}"
 
 
 def test_xet_is_on_for_the_hub_alone(monkeypatch: pytest.MonkeyPatch) -> None:

