@@ -65,7 +65,6 @@ class Download:
                 raise ValueError
             return cls(**known, files=files)
         except (KeyError, TypeError, ValueError, AttributeError):
-            log.warning("%s can't be read: looking at the hub again", path)
             return None
 
     def write(self, path: Path) -> None:
@@ -86,8 +85,11 @@ class LocalFolder:
 
     def look(self) -> None:
         """Read the manifests again: another process may have been here."""
-        self.manifest = Download.read(self._own / "manifest.json")
+        path = self._own / "manifest.json"
+        self.manifest = Download.read(path)
         self.before = self.manifest or Download.read(self._own / "before.json")
+        if self.manifest is None and path.exists():
+            log.info("%s can't be read: looking at the hub again", path)
 
     def make(self) -> None:
         """Make the folder.
@@ -187,7 +189,7 @@ class LocalFolder:
         old = before.files if before else {}
         for name in sorted(old.keys() - download.files.keys()):
             path = self.path / name
-            if not os.path.lexists(path):
+            if not (path.is_file() or path.is_symlink()):
                 continue
             if name in listed or not self._ours(path):
                 log.warning("%s stays, and is no part of this download any more", path)
