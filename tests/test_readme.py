@@ -66,9 +66,11 @@ def test_the_make_targets_are_there() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def test_the_python_block_runs() -> None:
-    (block,) = blocks("python")
-    exec(compile(block, "README.md", "exec"), {})
+def test_the_python_blocks_run() -> None:
+    python = blocks("python")
+    assert len(python) == 2
+    for block in python:
+        exec(compile(block, "README.md", "exec"), {})
 
 
 def test_every_command_and_option_named_is_one() -> None:
@@ -97,6 +99,16 @@ def test_your_own_problems_need_no_recipe(tmp_path: Path) -> None:
     ((command),) = commands("problems.jsonl")
     call(command, tmp_path)
     assert json.loads((tmp_path / "runs/mine/manifest.json").read_text())["rows"] == 1
+
+
+def test_generations_of_somebody_else_s(tmp_path: Path) -> None:
+    rows = [{"gt": "1/2", "response": r"\boxed{0.5}"}, {"gt": 2, "response": ["2", "3"]}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "generations.jsonl").write_text(lines)
+    ((command),) = commands("generations.jsonl")
+    call(command, tmp_path)
+    statuses = pq.read_table(tmp_path / "runs/judged/data").column("status").to_pylist()
+    assert statuses == ["correct", "correct", "wrong"]
 
 
 @pytest.fixture(scope="module")

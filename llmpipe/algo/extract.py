@@ -1,7 +1,8 @@
 """The final answer in a response: where it stands, or why there is none.
 
 Read in this order, after the thinking: the last complete ``\\boxed{}`` or ``\\fbox{}``, the last
-``<answer>`` tag, the last "the answer is", the last ``####``, the last number or formula. A box
+``<answer>`` tag, the last "the answer is", the last ``####``, what the last code printed (a block
+fenced as ``output``), the last number or formula. A box
 that is opened and never closed ends the search: what it would have held is unknown.
 
 Every scan is linear in the text: no pattern here can look at a character more than a few times.
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Method = Literal["box", "answer_tag", "phrase", "hashes", "last_number"]
+Method = Literal["box", "answer_tag", "phrase", "hashes", "output_block", "last_number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,15 @@ def after_thinking(response: str) -> str:
     return text.partition("<think>")[0]
 
 
-# One or two backslashes: some sets carry answers escaped twice.
-_BRACES = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
+# One or two backslashes: some sets carry answers escaped twice. None, or a backspace, where
+# "\b" was taken for one; and "\beginboxed" is seen.
+_BRACES = re.compile(r"(?:\\{0,2}(?:begin)?boxed|\\{1,2}fbox|\x08oxed)\s*\{|\\.|[{}]", re.DOTALL)
 
 
-_BETWEEN = re.compile(r"(?:[\s,;$]|\\[,;: ]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b)*")
+_BETWEEN = re.compile(
+    r"(?:[\s,;$]|\\[,;:()\[\] ]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b"
+    r"|[A-Za-z](?:_(?:\{\w{1,3}\}|\w))?\s?=)*"
+)
 _BETWEEN_LENGTH = 40
 
 
@@ -96,7 +101,11 @@ def find_boxes(text: str) -> Boxes:
     """All ``\\boxed{}`` and ``\\fbox{}`` of a text, braces matched, contents stripped."""
     spans: list[tuple[int, int, int]] = []  # command, content, end of content
     stack: list[tuple[int, int] | None] = []  # None for a brace that is no box's
-    for match in _BRACES.finditer(text):
+    first = min((n for n in map(text.find, ("box", "\x08oxed")) if n >= 0), default=-1)
+    if first < 0:
+        return Boxes(0, False, None, None)
+    # Braces before the first box are nobody's. A few characters back, for "\\begin" before it.
+    for match in _BRACES.finditer(text, max(0, first - 8)):
         token = match.group()
         if token.endswith("{") and len(token) > 2:
             stack.append(match.span())
@@ -168,6 +177,13 @@ def _hashes(text: str) -> str | None:
     return tail.strip().partition("\n")[0].strip() if mark else None
 
 
+def _output_block(text: str) -> str | None:
+    """The last line that a program printed, where the response runs code in fenced blocks."""
+    _, mark, tail = text.rpartition("```output\n")
+    block, end, _ = tail.partition("```")
+    return block.strip().rpartition("\n")[2].strip() if mark and end else None
+
+
 _SIGN = r"(?:(?<![\w)\]}])[-−])?"  # a minus after an operand is an operator
 _NUMBER = re.compile(
     rf"(?<![A-Za-z_\d]){_SIGN}"
@@ -204,5 +220,6 @@ _MARKS: tuple[tuple[Method, Callable[[str], str | None]], ...] = (
     ("answer_tag", last_tag),
     ("phrase", _phrase),
     ("hashes", _hashes),
+    ("output_block", _output_block),
     ("last_number", _last_number),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,21 +91,58 @@ def rollout(
 
 
 def verify(
-    rollouts: Annotated[Path, typer.Argument(help="Rollouts.")],
+    rollouts: Annotated[
+        Path, typer.Argument(help="Rollouts, or a file of answers that another tool sampled.")
+    ],
     out: Out,
     extract: Extract = "auto",
     maze_rules: MazeRules = "strict",
+    adv_k: Annotated[int, typer.Option(help="The k of the advantages for pass@k.")] = 4,
+    answer_key: Annotated[
+        str | None,
+        typer.Option(help="Of a file: its column of gold answers; a.b is the b inside a."),
+    ] = None,
+    response_key: Annotated[
+        str | None, typer.Option(help="Of a file: its column of responses, one or a list.")
+    ] = None,
+    prompt_key: Annotated[
+        str | None, typer.Option(help="Of a file: its column of problems, a text or messages.")
+    ] = None,
     problems: Problems = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Judge every answer by its task's rule: a status, the answer read, a reason, rewards."""
+    """Judge every answer by its task's rule: a status, the answer read, a reason, rewards.
+
+    A file of verl, NeMo-Skills, lm-evaluation-harness or evalscope needs no keys; its problems and
+    rollouts are put inside OUT.
+    """
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        import llmpipe.stages.generations as taking
         from llmpipe.stages.verify import Config, run
 
-        config = Config(extract=extract, maze_rules=maze_rules)
-        stage.finish(run(config, rollouts, out, stage.mode, problems=problems))
+        keys = taking.Config(
+            answer_key=answer_key, response_key=response_key, prompt_key=prompt_key
+        )
+        config = Config(extract=extract, maze_rules=maze_rules, adv_k=adv_k)
+        results: list[Result] = []
+        if taking.is_foreign(rollouts):
+            if problems:
+                raise UserError(
+                    f"{rollouts} is no artifact: --problems has no effect", "leave --problems out"
+                )
+            results += taking.run(keys, rollouts, out, stage.mode)
+            rollouts = out / "rollouts"
+        elif keys != taking.Config():
+            raise UserError(f"{rollouts} is no file of answers: it takes no keys", "leave them out")
+        if not _only_planned(results):
+            dropped = [result.dropped for result in results]
+            judged = run(config, rollouts, out, stage.mode, problems=problems)
+            # The rows of the file that could not be judged are news to whoever reads the last word.
+            all_dropped = dict(sum(map(Counter, [*dropped, judged.dropped]), Counter()))
+            results.append(dataclasses.replace(judged, dropped=all_dropped))
+        stage.finish(*results)
 
 
 def eval_(

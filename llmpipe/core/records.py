@@ -230,7 +230,7 @@ class Verdict(_Row):
     detail: str
     optimal: bool | None = None
     rewards: Rewards = Rewards()
-    advantages: Mapping[str, float] | None = None
+    advantages: Mapping[str, float | None] | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Verdict:

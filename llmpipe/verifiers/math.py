@@ -1,24 +1,64 @@
-"""Is a response's final answer the gold answer? Numbers first, then text, then algebra.
+r"""Is a response's final answer the gold answer?
 
-Power towers, factorials and nested radicals may keep sympy busy for hours, and nothing in this file
-stops them: stages call it through `llmpipe.core.pool.WorkerPool`, which does. No text is ever run
-as code: only LaTeX goes to math-verify, whose other parser evaluates what it reads.
+The decisions:
+
+- The answer is looked for after the thinking, in the order that `llmpipe.algo.extract` gives. Of
+  several boxes the last counts; boxes with only "and", a comma or a label between them are one
+  answer. A sentence stands for what it says the answer is, in a gold answer too.
+- The same text, wrappers and idle spaces apart, is the same answer.
+- Integers and fractions are compared exactly, however large. Thousands may be set apart by commas,
+  `\,` or spaces. Where a comma may as well part a list, either reading will do.
+- A decimal is equal to a number, or to a longer decimal, if it is that correctly rounded to four
+  significant digits or more: 0.3333 is 1/3, 0.33 is not. An integer is never a rounding. What has
+  15 digits is a floating point number, good to 1e-12: 0.30000000000000004 is 0.3.
+- 28% is 28 and 0.28. 90 degrees are 90 and pi/2. Repeating decimals are their fraction;
+  2\frac{1}{2} is 5/2. 1011_2 is 1011, its base left out, and not 11; but 11_{10} is 1011_2.
+- A unit may go without saying. Of two known units of a kind one is converted (5 cm is 50 mm), and
+  known units of two kinds differ. A single letter is a unit only in `\text{}` or `\mathrm{}`, or
+  beside such a unit: 5m is no 5. Currency signs say nothing.
+- `\log` is natural or of base ten, whichever makes the two equal. i is the imaginary unit, e is
+  Euler's number. `\sqrt[3]{-8}` is -2, (-8)^{1/3} is complex. `x!!` is the double factorial.
+- Formulas are equal if their values are, at fixed points; at negative ones only where both are
+  real. C and c are one constant.
+- "x = 5" is 5, "f(x) = x" is x and f(z) = z, "Area: 5" is 5; but "x = 5" is not "y = 5". Of a
+  chain "a = b = c" the ends count. What follows an "approximately equal" is left out, and so are
+  "for all x", "k \in \mathbb{Z}" and "x > 0" after a value. A variable said to be any integer or
+  constant, or the k of k\pi, may have another name.
+- Equations are equal if one is a multiple of the other or both have the same roots. An equation is
+  a formula if, solved for the variable that the formula lacks, it gives it: "xy = 6" is 6/x.
+- A bare list is a list with repetitions, in any order; braces make a set; brackets a tuple, in
+  order. A bare list may stand for a set or a tuple, a set never for a tuple. A list of tuples is a
+  set of solutions. "\pm" is two answers. "(x, y) = (1, 2)" is "x = 1, y = 2", and "1, 2" in that
+  order.
+- Intervals, inequalities of one variable, set builders and unions are sets of numbers, equal if no
+  number tells them apart: x < 3 is (-\infty, 3), and x \ne 2 is two rays. Two inequalities must be
+  of the same variable. "a < b < c" is also the list a, b, c.
+- Ratios are equal up to scale, and 2:1 is 2. Column vectors are tuples; matrix brackets are alike.
+- Words are words: case and articles don't count, letters are no product ("Dawn" is not "Wand").
+  "No solution", "none", \emptyset and \{\} are one answer. Choices go by their letter; "(B) 12" is
+  also 12.
+- What the grammar lacks (sums, integrals, limits) goes to math-verify, asked both ways round.
+- What is too large to be computed, or longer than `read.LONGEST`, is an error: it can't be decided.
+  So is a gold answer that can't be read. An answer that can't be read is wrong.
+
+Which of two answers is the gold one makes no difference to whether they are equal. No text is run
+as code: the grammar of `llmpipe.algo.answers.parser` reads plain text and LaTeX, and math-verify is
+given LaTeX only, since its other parser evaluates what it reads. math-verify may still be busy for
+hours, and nothing in this file stops it: stages call it through `llmpipe.core.pool.WorkerPool`,
+which does, by CPU time.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
-from llmpipe.algo.extract import final_answer, find_boxes
+from llmpipe.algo.answers import equal as trees
+from llmpipe.algo.answers.figures import equal_numbers
+from llmpipe.algo.answers.read import LONGEST, Answer, read
+from llmpipe.algo.answers.tree import TooLargeError, UnreadableError
+from llmpipe.algo.extract import final_answer
 from llmpipe.core.records import FinishReason, Score
-
-_PLACES = 6  # decimals are compared rounded to so many places, as math-verify does
-_PROSE_WORDS = 6  # so many words are a sentence, not an answer
-_NUMBER_LENGTH = 1000  # characters; longer ones are no figures anyone writes down
+from llmpipe.verifiers import _math_verify
 
 
 def verify_math(
@@ -28,8 +68,8 @@ def verify_math(
 
     ``extract`` is "auto" or "boxed" (see `llmpipe.algo.extract`). A response that was cut off
     (``finish_reason`` length) before it closed its answer is truncated, whatever number it ends on.
-    A gold that can't be read is an error, never a wrong answer. Runs in this process and has no
-    time limit.
+    A gold that can't be read is an error, never a wrong answer; so is what is too large to be
+    computed. Runs in this process and has no time limit.
 
     Raises:
         ValueError: ``extract`` is something else.
@@ -45,181 +85,60 @@ def verify_math(
     return Score(status="correct" if equal else "wrong", extracted=found.text, detail=detail)
 
 
+@lru_cache(maxsize=8192)  # a problem's rollouts come together, and many of them agree
 def same_answer(gold: str, answer: str) -> tuple[bool | None, str]:
-    """Whether two answers are equal, None if the gold can't be read; and what decided it."""
-    left, right = tidy(gold), tidy(answer)
-    x, y = number(left), number(right)
-    if x is None and not _is_words(left) and not _readable(left):
-        return None, f"the gold answer can't be read: {_short(left)}"
-    if _plain(left) == _plain(right):
-        return True, f"same text: {_short(left)}"
-    if y is None and _is_sentence(answer):  # the answer is in it
-        right = tidy(final_answer(answer).text or answer)
-        y = number(right)
-    shown = f"{_short(right)} against {_short(left)}"
-    if x is not None and y is not None:
-        return _equal_numbers(x, y), f"numbers: {shown}"
-    if _is_words(left) and _is_words(right):
-        return False, f"words: {shown}"
-    return _equal_algebra(left, right), f"math-verify: {shown}"
+    """Whether two answers are equal, None if that can't be decided; and what decided it."""
+    try:
+        left = read(gold)
+        if not _is_readable(left):
+            return None, f"the gold answer can't be read: {_short(left.text)}"
+        right = read(answer)
+        equal, how = _compare(left, right)
+    except (TooLargeError, RecursionError) as e:
+        return None, f"can't be decided: {e}"
+    if how == "same text":
+        return equal, f"{how}: {_short(left.text)}"
+    return equal, f"{how}: {_short(right.text)} against {_short(left.text)}"
 
 
-_DELIMITED = re.compile(r"\$\$(.*)\$\$|\$([^$]*)\$|\\\((.*)\\\)|\\\[(.*)\\\]", re.DOTALL)
-_SYMBOLS = str.maketrans(
-    {
-        "−": "-",
-        "×": r"\times ",
-        "·": r"\cdot ",
-        "÷": r"\div ",
-        "±": r"\pm ",
-        "≤": r"\le ",
-        "≥": r"\ge ",
-        "≠": r"\ne ",
-        "∞": r"\infty ",
-        "∪": r"\cup ",
-        "∩": r"\cap ",
-        "√": r"\sqrt ",
-        "π": r"\pi ",
-        "°": r"^\circ ",
-        "％": r"\%",
-    }
-)
-_TIDY = (
-    (re.compile(r"(?<!\\)\\!\s*|\\?\$|\*\*|\\(?:display|text)style(?![A-Za-z])"), ""),
-    (re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])"), ""),
-    (re.compile(r"(?<!\\)\\[,;: ]|\\q?quad(?![A-Za-z])|~|\s+"), " "),
-    (re.compile(r"\{,\}"), ","),
-    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
-    (re.compile(r"(?<![A-Za-z])\\?sqrt ?\(([^()]*)\)"), r"\\sqrt{\1}"),
-    (re.compile(r" {2,}"), " "),
-)
+def _is_readable(gold: Answer) -> bool:
+    if gold.number or gold.trees or gold.words or gold.choice:
+        return True
+    return bool(gold.text) and _math_verify.readable(gold.text)
 
 
-def tidy(text: str) -> str:
-    """An answer without what changes only its looks: boxes, dollars, spacing, a full stop."""
-    text = (find_boxes(text).answer or text).strip()
-    if delimited := _DELIMITED.fullmatch(text):
-        text = next(g for g in delimited.groups() if g is not None)
-    text = text.translate(_SYMBOLS)
-    for pattern, replacement in _TIDY:
-        text = pattern.sub(replacement, text)
-    return text.strip().rstrip(".,").strip()
+def _compare(left: Answer, right: Answer) -> tuple[bool, str]:
+    if left.number and right.number:
+        return equal_numbers(left.number, right.number), "numbers"
+    if left.plain == right.plain:
+        return True, "same text"
+    if left.choice and right.choice:
+        return _same_choice(left.choice, right.choice), "choices"
+    for one, other in ((left, right), (right, left)):
+        if one.choice and one.choice[1] and not other.choice:  # "(B) 12" is 12
+            return _compare(read(one.choice[1]), other)
+    if left.words or right.words:
+        return False, "words"
+    if left.trees and right.trees:
+        return _same_trees(left, right), "values"
+    if len(right.text) > LONGEST:
+        raise TooLargeError(f"an answer of more than {LONGEST} characters")
+    return bool(right.text) and _math_verify.equal(left.text, right.text), "math-verify"
 
 
-_DECIMAL = r"(?:\d{1,3}(?:[, ]\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
-_NUMBER = re.compile(
-    rf"(?P<sign>[-+]?) ?(?:(?P<whole>{_DECIMAL})(?: ?/ ?(?P<over>{_DECIMAL}))?"
-    rf"|\\frac ?(?:\{{ ?(?P<top>-?{_DECIMAL}) ?\}} ?\{{ ?(?P<under>{_DECIMAL}) ?\}}"
-    r"|(?P<digit>\d) ?(?P<below>\d)))(?P<percent> ?\\?%)?"
-)
+def _same_choice(left: tuple[str, str], right: tuple[str, str]) -> bool:
+    return left[0] == right[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    value: Fraction
-    percent: bool  # ``value`` is the figure before the sign
-    decimal: bool
-
-
-def number(text: str) -> Number | None:
-    """A tidy integer, decimal, fraction or percentage; thousands may be separated."""
-    match = _NUMBER.fullmatch(text) if len(text) <= _NUMBER_LENGTH else None
-    if match is None:
-        return None
-    top = match["whole"] or match["top"] or match["digit"]
-    bottom = match["over"] or match["under"] or match["below"] or "1"
-    value, divisor = (Fraction(re.sub("[, ]", "", n).rstrip(".")) for n in (top, bottom))
-    if divisor == 0:
-        return None
-    value = (-value if match["sign"] == "-" else value) / divisor
-    return Number(value, bool(match["percent"]), "." in text)
-
-
-def _equal_numbers(x: Number, y: Number) -> bool:
-    """28% is 28, as answers to "how many per cent" are given, and 0.28.
-
-    Integers and fractions are equal or not; decimals are compared rounded, but for tiny ones, which
-    must agree to a thousandth.
-    """
-    pairs = [(x.value, y.value)]
-    if x.percent != y.percent:
-        pairs.append((x.value / 100, y.value) if x.percent else (x.value, y.value / 100))
-    rounded = x.decimal or y.decimal
-    return any(
-        a == b
-        or (
-            rounded
-            and 1000 * abs(a - b) <= max(abs(a), abs(b))
-            and round(a, _PLACES) == round(b, _PLACES)
-        )
-        for a, b in pairs
-    )
-
-
-_TEXT = re.compile(r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|tt)|operatorname)\s*\{([^{}]*)\}")
-_SIZE = re.compile(r"\\(?:left|right)(?:\.|(?![A-Za-z]))")
-_LOOSE_SPACE = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
-_AFTER_OPERATOR = re.compile(r"(?<=[-+*/=(\[{^]) ")
-_WORDS = re.compile(r"[^\W\d_]+(?:[ '’-]+[^\W\d_]+)*")
-_CJK = re.compile("[\u4e00-\u9fff]")
-
-
-def _plain(text: str) -> str:
-    """The text without wrappers and idle spaces; words without case."""
-    text = _LOOSE_SPACE.sub("", _SIZE.sub("", _TEXT.sub(r"\1", text)))
-    return text.casefold() if len(text) > 1 and _WORDS.fullmatch(text) else text
-
-
-def _is_words(text: str) -> bool:
-    """Words stand for themselves: "Dawn" is not the product that "Wand" is too."""
-    text = _TEXT.sub(r"\1", text).strip()
-    words = text.split() if _WORDS.fullmatch(text) else []
-    long = any(len(w) >= 4 for w in words) or bool(_CJK.search(text))
-    return long and len(words) < _PROSE_WORDS
-
-
-def _word_count(text: str) -> int:
-    return len(re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", text))
-
-
-def _is_sentence(answer: str) -> bool:
-    """A few words with the answer among them, not only a unit or a condition after it."""
-    words = _word_count(answer)
-    return words >= 3 or (words >= 1 and answer.count("$") >= 2)
-
-
-def _readable(text: str) -> bool:
-    return _word_count(text) < _PROSE_WORDS and bool(_parsed(text))
-
-
-def _equal_algebra(left: str, right: str) -> bool:
-    from math_verify import verify
-
-    # Intervals and inequalities are compared both ways round, not only one.
-    equal: bool = verify(
-        list(_parsed(left)),
-        list(_parsed(right)),
-        allow_set_relation_comp=True,
-        timeout_seconds=None,  # it is made of SIGALRM, which works in no thread and stops no C call
-    )
-    return equal
-
-
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> tuple[Any, ...]:
-    """What math-verify reads in a tidy answer; empty where it can't."""
-    from math_verify import LatexExtractionConfig, grader, parse, parser
-
-    # It warns that its time limit is off. That is meant: the pool has a better one.
-    parser.TIMEOUT_WARNING_SHOWN = grader.TIMEOUT_WARNING_SHOWN = True
-    return tuple(
-        parse(
-            f"${_AFTER_OPERATOR.sub('', text)}$",  # or "- c" is read as "-" and a unit
-            [LatexExtractionConfig()],
-            fallback_mode="no_fallback",
-            parsing_timeout=None,
-        )
-    )
+def _same_trees(left: Answer, right: Answer) -> bool:
+    for x in left.trees:
+        for y in right.trees:
+            try:
+                if trees.equal(x, y, free=left.free or right.free):
+                    return True
+            except UnreadableError:
+                continue
+    return False
 
 
 def _short(text: str) -> str:

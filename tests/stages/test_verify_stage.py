@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,9 @@ def test_each_rollout_gets_its_verdict_in_order(tmp_path: Path) -> None:
         status="wrong",
         extracted="3",
         detail="numbers: 3 against 2",
-        rewards=Rewards(outcome=0.0, format=1.0),
+        rewards=Rewards(outcome=0.0, format=1.0, length=0.0, action=0.0),
+        # 2 of 5 are right, and every 4 of them hold a right one
+        advantages={"pass1": pytest.approx(-math.sqrt(2 / 3)), "passk": 0.0},  # type: ignore[dict-item]
     )
     assert [v.optimal for v in found if v.problem_id == MAZE.id] == [False, True]
     assert {v.optimal for v in found if v.problem_id != MAZE.id} == {None}
@@ -116,13 +120,15 @@ def test_a_hung_rollout_is_an_error_and_the_others_are_judged(
 ) -> None:
     monkeypatch.setattr(tasks, "CPU_SECONDS", 1.0)
     rollouts = [rollout(HARD, i, r"\boxed{x+1}") for i in range(150)]
-    rollouts[70] = rollout(HARD, 70, r"\boxed{9^{9^{9^{9}}} x!}")
+    rollouts[70] = rollout(HARD, 70, r"\boxed{\int_0^1 e^{-x^2}\sin(x^3)dx}")
     result = judged(tmp_path, rollouts)
     found = verdicts(tmp_path)
     assert [v.sample for v in found] == list(range(150))
     assert [v.status for v in found if v.sample != 70] == ["correct"] * 149
     assert found[70].status == "error"
-    assert found[70].rewards == Rewards(outcome=None, format=1.0)
+    assert found[70].rewards == Rewards(outcome=None, format=1.0, length=0.0, action=0.0)
+    assert found[70].advantages is None
+    assert found[71].advantages == {"pass1": 0.0, "passk": 0.0}
     assert found[70].detail.startswith(("timeout: over 1 s of CPU time", "memory"))
     assert result.exit_code == 0  # 1 of 150 is under the threshold
 
@@ -166,3 +172,86 @@ def test_no_rollouts_wants_attention(tmp_path: Path) -> None:
 def test_another_extraction_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown"):
         judged(tmp_path, [], Config(extract="all"))  # type: ignore[arg-type]
+
+
+def said(problem: Problem, sample: int, text: str, tokens: int, prompt: str = "q") -> Rollout:
+    messages = [{"role": "user", "content": prompt}, {"role": "assistant", "content": text}]
+    made = rollout(problem, sample, text)
+    return dataclasses.replace(made, messages=messages, completion_tokens=tokens)  # type: ignore[arg-type]
+
+
+def test_rewards_and_advantages_count_within_a_problem_whatever_the_order(tmp_path: Path) -> None:
+    rollouts = [
+        said(SUM, 0, r"\boxed{2}", 10),
+        said(HARD, 0, r"\boxed{x}", 7),
+        said(SUM, 1, r"Wait. It is \boxed{3}", 30),
+        said(SUM, 2, r"\boxed{4}", 15),
+        said(HARD, 1, r"\boxed{x+2}", 9),
+        rollout(SUM, 3, "", "error"),
+    ]
+    result = judged(tmp_path, rollouts, Config(adv_k=2))
+    found = verdicts(tmp_path)
+    assert [(v.problem_id, v.sample) for v in found] == [(r.problem_id, r.sample) for r in rollouts]
+    assert [v.rewards.length for v in found] == [0.0, 0.0, 1.0, 0.25, 1.0, None]
+    assert [v.rewards.action for v in found] == [0.0, 0.0, 0.5, 0.0, 0.0, None]
+    assert found[5].advantages is None
+    assert [v.advantages["pass1"] for v in found[:5]] == pytest.approx(  # type: ignore[index]
+        [math.sqrt(2), 0.0, -math.sqrt(0.5), -math.sqrt(0.5), 0.0]
+    )
+    # Of the pairs of three responses, two hold the right one: R 2/3, s sqrt(2)/3; a wrong one is in
+    # two pairs, one of them with the right one.
+    assert [v.advantages["passk"] for v in found[:5]] == pytest.approx(  # type: ignore[index]
+        [math.sqrt(0.5), 0.0, -math.sqrt(1 / 8), -math.sqrt(1 / 8), 0.0]
+    )
+    assert result.rows == 6
+    assert not (tmp_path / "v.partial").exists()
+
+
+def test_groups_smaller_than_k_have_no_advantage_for_it(tmp_path: Path) -> None:
+    judged(tmp_path, [rollout(SUM, 0, r"\boxed{2}"), rollout(SUM, 1, r"\boxed{3}")])
+    assert [v.advantages for v in verdicts(tmp_path)] == [
+        {"pass1": 1.0, "passk": None},
+        {"pass1": -1.0, "passk": None},
+    ]
+
+
+def test_thinking_has_to_be_tagged_where_the_prompt_asks_for_it(tmp_path: Path) -> None:
+    asked = "Think inside <think> </think>, then answer."
+    example = [{"role": "assistant", "content": "<think>1</think> 1"}]
+    rollouts = [
+        said(SUM, 0, r"\boxed{2}", 1),
+        said(SUM, 1, r"\boxed{2}", 1, asked),
+        said(SUM, 2, r"<think>1+1</think> \boxed{2}", 1, asked),
+        said(SUM, 3, r"1+1</think> \boxed{2}", 1, asked),
+        dataclasses.replace(said(SUM, 4, r"\boxed{2}", 1), messages=example),  # type: ignore[arg-type]
+    ]
+    judged(tmp_path, rollouts)
+    assert [v.rewards.format for v in verdicts(tmp_path)] == [1.0, 0.0, 1.0, 1.0, 1.0]
+
+
+def test_more_rollouts_than_a_batch_keep_their_order_and_their_worth(tmp_path: Path) -> None:
+    rollouts = [
+        said(p, i, rf"\boxed{{{2 if i % 2 else 3}}}", i + 1)
+        for i in range(1500)
+        for p in (SUM, HARD)
+    ]
+    judged(tmp_path, rollouts)
+    found = verdicts(tmp_path)
+    assert [(v.problem_id, v.sample) for v in found] == [(r.problem_id, r.sample) for r in rollouts]
+    ours = [v for v in found if v.problem_id == SUM.id]
+    assert [v.advantages["pass1"] for v in ours] == [-1.0, 1.0] * 750  # type: ignore[index]
+    assert [v.rewards.length for v in ours] == pytest.approx([i / 1499 for i in range(1500)])
+
+
+def test_k_must_be_at_least_1(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--adv-k is 0"):
+        judged(tmp_path, [], Config(adv_k=0))
+
+
+def test_what_a_killed_run_left_is_no_part_of_the_next(tmp_path: Path) -> None:
+    left = tmp_path / "v.partial/judged"
+    left.mkdir(parents=True)
+    (left / "shard-00000.tmp").write_bytes(b"half a file")
+    judged(tmp_path, [rollout(SUM, 0, r"\boxed{2}")])
+    assert [v.status for v in verdicts(tmp_path)] == ["correct"]
+    assert not (tmp_path / "v.partial").exists()

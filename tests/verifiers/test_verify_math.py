@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from llmpipe import Score, verify_math
+from llmpipe.algo.answers.clean import clean
+from llmpipe.algo.answers.figures import Number, number
 from llmpipe.core.pool import Failure, WorkerPool
-from llmpipe.verifiers.math import Number, number, same_answer, tidy
+from llmpipe.verifiers.math import same_answer
 
 
 def equal(gold: str, answer: str) -> bool | None:
@@ -106,7 +106,9 @@ def test_scores_say_what_decided() -> None:
     assert verify_math("3", r"\boxed{4}") == Score(
         status="wrong", extracted="4", detail="numbers: 4 against 3"
     )
-    assert verify_math("x+1", r"\boxed{1+x}").detail == "math-verify: 1+x against x+1"
+    assert verify_math("x+1", r"\boxed{1+x}").detail == "values: 1+x against x+1"
+    assert verify_math("3", r"\boxed{\sum_{k=1}^{2} k}").detail.startswith("math-verify: ")
+    assert verify_math("Dawn", r"\boxed{Wand}").detail == "words: Wand against Dawn"
     assert verify_math("x+1", r"\boxed{x + 1}").detail == "same text: x+1"
 
 
@@ -134,8 +136,8 @@ def test_statuses(response: str, finish_reason: str, extract: str, status: str) 
 
 
 def test_numbers() -> None:
-    assert number(tidy(r"-\dfrac{3}{4}")) == Number(Fraction(-3, 4), percent=False, decimal=False)
-    assert number("-1,000.50%") == Number(Fraction(-2001, 2), percent=True, decimal=True)
+    assert number(clean(r"-\dfrac{3}{4}")) == Number(Fraction(-3, 4))
+    assert number("-1,000.50%") == Number(Fraction(-2001, 2), percent=True, places=2)
     assert number("1,23") is None
     assert number("3/0") is None
     assert number("1e5") is None
@@ -171,20 +173,5 @@ def pool() -> Iterator[WorkerPool]:
 @pytest.mark.parametrize("answer", ["9^{9^{9^9}}", r"10^{10^{10}}!", "(" * 20_000])
 def test_what_hangs_or_breaks_it_ends_in_the_pool(pool: WorkerPool, answer: str) -> None:
     first, second = pool.map([("5", f"\\boxed{{{answer}}}"), ("5", r"\boxed{5}")])
-    assert isinstance(first, Failure) or first.status == "wrong"
+    assert isinstance(first, Failure) or first.status == "error"
     assert second.status == "correct"
-
-
-_TOKENS = (
-    r"""\frac \sqrt { } ^ _ x 1 23 + - = , ( ) [ ] | ! < $ \pi \le \cup \infty \% \text{ \boxed{"""
-)
-latex = st.lists(st.sampled_from([*_TOKENS.split(), " "]), max_size=12).map("".join)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(gold=latex | st.text(max_size=20), response=latex | st.text(max_size=40))
-def test_a_verdict_always_comes(pool: WorkerPool, gold: str, response: str) -> None:
-    """It never raises; what takes too long or too much is ended by the pool."""
-    for text in (response, f"\\boxed{{{response}}}"):
-        (score,) = pool.map([(gold, text)])
-        assert isinstance(score, Score) or score.kind in ("timeout", "memory")
