@@ -150,7 +150,7 @@ class LocalFolder:
         return path
 
     def _make_way(self, path: Path, *, folder: bool) -> None:
-        """Make room for a folder or a file: what is ours and unchanged goes, the rest moves away."""
+        """Make room for a folder or a file: what is ours and unchanged goes, the rest moves."""
         is_folder = path.is_dir() and not (path.is_symlink() and not folder)
         if not os.path.lexists(path) or (is_folder and folder):
             return
