@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as as_markup
 from rich.padding import Padding
 from rich.table import Table
 
@@ -25,6 +26,14 @@ from llmpipe.core.tables import read_batches
 _out = Console(highlight=False, soft_wrap=False)
 # What is worth a column in a table of stages: a stage's own best figures, in this order.
 _HEADLINES = ("pass@", "utilisation", "coverage", "correct", "tokens_per_second", "kept_share")
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def escape(text: str) -> str:
+    """Text of rows, so that it can't command the terminal or pass for markup."""
+    return as_markup(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def show(folder: Path, *, rows: int, rejects: bool, as_json: bool, svg: Path | None = None) -> None:

@@ -19,7 +19,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llmpipe.algo.mazes import Maze, parse, solve
+from llmpipe.algo.maze_problem import maze_problem
+from llmpipe.algo.mazes import Maze, parse
 from llmpipe.algo.rows import asked, inside, text
 from llmpipe.core.protocols import Drop, Recipe
 from llmpipe.core.records import Problem
@@ -32,26 +33,18 @@ def _convert(row: Mapping[str, Any]) -> Problem | Drop:
     if prompt is None:
         return Drop(reason="empty_prompt", detail=f"{row['prompt']!r:.200}")
     shown = _mazes(prompt)
-    scored = _mazes(text(inside(row["reward_model"], "ground_truth")) or "")
-    if scored:
-        shown = [maze for maze in shown if maze == scored[0]]
-        if not shown:
-            return Drop(reason="maze_not_in_prompt", detail=str(scored[0]))
+    truth = text(inside(row["reward_model"], "ground_truth")) or ""
+    if "\n" in truth or _GRID_LINE.fullmatch(truth):
+        try:
+            scored = parse(truth)
+        except ValueError as e:
+            return Drop(reason="malformed", detail=str(e))
+        if scored not in shown:
+            return Drop(reason="maze_not_in_prompt", detail=truth)
+        shown = [scored]
     if len(set(shown)) != 1:
         return Drop(reason="several_mazes" if shown else "no_maze", detail=prompt[-200:])
-    try:
-        solved = solve(str(shown[0]))
-    except ValueError as e:
-        return Drop(reason="malformed", detail=str(e))
-    return Problem.make(
-        task="maze",
-        source="passk-maze",
-        prompt=prompt,
-        answer=solved.path,
-        level=f"{len(shown[0].rows)}x{len(shown[0].rows[0])}",
-        difficulty=solved.difficulty,
-        payload=solved.payload,
-    )
+    return maze_problem("passk-maze", str(shown[0]), prompt)
 
 
 def _mazes(words: str) -> list[Maze]:

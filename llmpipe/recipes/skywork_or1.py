@@ -41,12 +41,13 @@ def _convert(row: Mapping[str, Any]) -> Problem | Drop:
 
 
 def _listed(ground_truth: Any) -> Any:
-    """The answers in a JSON list; what is none is one answer itself."""
+    """The answers in a JSON list; what is none is one answer, but for null and a cut list."""
     try:
         listed = json.loads(ground_truth, parse_int=str, parse_float=str)
     except (TypeError, ValueError, RecursionError):
-        return ground_truth
-    return listed if isinstance(listed, list) else ground_truth
+        cut = isinstance(ground_truth, str) and ground_truth.lstrip().startswith('["')
+        return None if cut else ground_truth
+    return listed if listed is None or isinstance(listed, list) else ground_truth
 
 
 RECIPE = Recipe(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from llmpipe.algo import maze_drawing, mazes
+from llmpipe.algo.maze_problem import problem_of
 from llmpipe.algo.maze_solutions import STYLES
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -31,6 +33,8 @@ class Config:
     seed: int = 0
     solution_style: str = "moves"
 
+
+log = logging.getLogger(__name__)
 
 PRESETS: Mapping[str, Mapping[str, Config]] = {
     "passk": {
@@ -66,8 +70,9 @@ def run(config: Config, out: Path, mode: Mode, exclude: Sequence[Path] = ()) -> 
         kernels = maze_drawing.kernels_for(cells)
         seen = maze_drawing.Seen(kernels)
         for artifact in excluded:
-            for maze in _mazes(artifact):
-                seen.add(maze)
+            count = sum(1 for maze in _mazes(artifact) if seen.add(maze))
+            if not count:
+                log.warning("%s has no mazes to exclude", artifact.path)
         steps = sum(_make(size, config, seen, kernels, writer) for size in config.sizes)
         writer.figures["mean_shortest"] = round(steps / writer.kept, 2)
 
@@ -118,7 +123,7 @@ def _make(
     before, steps = writer.kept, 0
     for solved in maze_drawing.draw(size, config.count, config.seed, seen, kernels):
         writer.read += 1
-        writer.add(_problem(solved, size, config.solution_style))
+        writer.add(_problem(solved, config.solution_style))
         steps += len(solved.path)
         if writer.kept % 100 == 0:
             writer.progress(writer.kept, config.count * len(config.sizes))
@@ -146,17 +151,8 @@ def _mazes(artifact: Artifact) -> Iterator[mazes.Maze]:
                 ) from None
 
 
-def _problem(solved: mazes.Solved, size: int, style: str) -> Problem:
+def _problem(solved: mazes.Solved, style: str) -> Problem:
     solution = STYLES[style](solved)
     score = judge(solved, solution)
     assert score.optimal, f"{style}: {score.detail}\n{solved.maze}"
-    return Problem.make(
-        task="maze",
-        source="llmpipe/maze",
-        prompt=f"Find a path from S to E in this maze.\n\n{solved.maze}",
-        answer=solved.path,
-        solution=solution,
-        level=f"{size}x{size}",
-        difficulty=solved.difficulty,
-        payload=solved.payload,
-    )
+    return problem_of("llmpipe/maze", solved, solution=solution)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llmpipe.algo.holdout import hold_out
+from llmpipe.algo.maze_problem import maze_problem
 from llmpipe.core import plugins
 from llmpipe.core.errors import UserError
 from llmpipe.core.paths import downloaded_repo
@@ -31,7 +32,8 @@ log = logging.getLogger(__name__)
 # A column called "solution" is not among the answers: it mostly holds the working.
 PROMPT_KEYS = ("problem", "question", "prompt")
 ANSWER_KEYS = ("answer", "final_answer", "expected_answer", "ground_truth", "gold", "target")
-_CARRIED = ("solution", "level", "subject", "source", "maze")
+GRID_KEYS = ("maze", "grid")
+_CARRIED = ("solution", "level", "subject", "source")
 _CHECK_EVERY = 1000  # rows between two words on progress
 
 
@@ -56,6 +58,7 @@ class Config:
 
 
 Named = tuple[str, Problem | Drop]
+_Convert = Callable[[Mapping[str, Any]], Problem | Drop]
 
 
 def run(config: Config, out: Path, mode: Mode, root: Path = Path()) -> Result:
@@ -141,7 +144,9 @@ def _rows(config: Config, origin: Origin, recipe: Recipe, limit: int | None) -> 
             f"{origin.path} has no column {', '.join(missing)}",
             f"its columns are: {', '.join(source.columns)}",
         )
-    if convert is None:
+    if convert is None and recipe.task == "maze":
+        columns, convert = _of_mazes(config, source)
+    elif convert is None:
         keys = _keys(config, source)
         columns = [*keys, *(c for c in _CARRIED if c not in keys)]
         convert = _converter(keys, recipe.task, _source_name(origin.path))
@@ -162,6 +167,31 @@ def _rows(config: Config, origin: Origin, recipe: Recipe, limit: int | None) -> 
 def _digest(row: Mapping[str, Any], columns: Sequence[str]) -> bytes:
     values = repr([row[c] for c in columns])
     return hashlib.blake2b(values.encode(errors="backslashreplace"), digest_size=16).digest()
+
+
+def _of_mazes(config: Config, source: Source) -> tuple[Sequence[str], _Convert]:
+    """The columns of somebody's mazes, and how a row becomes a problem.
+
+    The grid is the answer's column, or the one called maze or grid; the answer is found here.
+    """
+    grid = config.answer_key or next((k for k in GRID_KEYS if k in source.columns), None)
+    prompt = config.prompt_key or next((k for k in PROMPT_KEYS if k in source.columns), None)
+    for key, flag in ((grid or "maze", "--answer-key"), (prompt or grid, "--prompt-key")):
+        if key not in source.columns:
+            raise UserError(
+                f"{source.path} has no column {key!r} with the mazes",
+                f"say which it is: {flag} {'|'.join(source.columns)}",
+            )
+    assert grid is not None
+    name = _source_name(source.path)
+
+    def convert(row: Mapping[str, Any]) -> Problem | Drop:
+        text = _as_text(row[grid])
+        if text is None:
+            return Drop(reason="malformed", detail=f"no maze in {grid}: {row[grid]!r:.200}")
+        return maze_problem(name, text, _as_text(row[prompt]) if prompt else None)
+
+    return [grid, *([prompt] if prompt else [])], convert
 
 
 def _keys(config: Config, source: Source) -> tuple[str, str]:
@@ -187,9 +217,7 @@ def _source_name(path: Path) -> str:
     return downloaded_repo(path) or path.name.partition(".")[0] or path.resolve().name
 
 
-def _converter(
-    keys: tuple[str, str], task: str, name: str
-) -> Callable[[Mapping[str, Any]], Problem | Drop]:
+def _converter(keys: tuple[str, str], task: str, name: str) -> _Convert:
     def convert(row: Mapping[str, Any]) -> Problem | Drop:
         prompt, answer = (_as_text(row[key]) for key in keys)
         if prompt is None:
@@ -204,7 +232,6 @@ def _converter(
             solution=_as_text(row.get("solution")),
             level=_as_text(row.get("level")),
             subject=_as_text(row.get("subject")),
-            payload={"maze": row["maze"]} if row.get("maze") else None,
         )
 
     return convert

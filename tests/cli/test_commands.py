@@ -158,6 +158,16 @@ def test_an_empty_result_is_code_3_and_again(llmpipe: Llmpipe) -> None:
         assert "filter dropped all 3 rows, most (3) for difficulty" in said
 
 
+def test_show_lets_no_row_command_the_terminal(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    prompt = "What is \x1b[31m1 + 1\x07?"
+    (tmp_path / "a.jsonl").write_text(json.dumps({"prompt": prompt, "answer": "2"}) + "\n")
+    llmpipe("prepare", "a.jsonl", "-o", "p")
+    shown = llmpipe("show", "p").stdout
+    assert "1 + 1" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
 def test_show_prints_an_artifact_a_folder_and_rejects(llmpipe: Llmpipe) -> None:
     llmpipe("maze", "-o", "runs/m", "--size", 4, "--count", 3)
     llmpipe("filter", "runs/m", "-o", "runs/f", "--difficulty", "0.99:1", code=3)

@@ -57,3 +57,22 @@ def test_without_a_scored_maze_the_prompt_must_have_one(truth: str | None) -> No
     assert (type(several), several.reason) == (Drop, "several_mazes")
     none = convert("passk-maze", verl("S stands for start.\nSE\nS.\n..\n", truth))
     assert (type(none), none.reason) == (Drop, "no_maze")
+
+
+@pytest.mark.parametrize(
+    ("truth", "why"),
+    [
+        ("S.E\n.#.\n...", "'#' in it"),
+        ("S.E\n.\n...", "different lengths"),
+        ("S.S\n..E", "2 S"),
+        ("S..", "0 E"),
+        ("S*E", "no path"),
+    ],
+)
+def test_a_scored_maze_that_is_none_is_refused_and_no_part_of_it_is_taken(
+    truth: str, why: str
+) -> None:
+    made = convert("passk-maze", verl(prompt(truth), truth))
+    assert type(made) is Drop
+    assert made.reason == "malformed"
+    assert why in made.detail

@@ -181,6 +181,8 @@ def test_skywork_or1_reads_the_split_math(tmp_path: Path) -> None:
         row("[12]"),
         row(None),
         row("15"),
+        row("null"),
+        row('["a'),
     ]
     lay_out(
         tmp_path,
@@ -204,6 +206,8 @@ def test_skywork_or1_reads_the_split_math(tmp_path: Path) -> None:
         ("row 2", "no_answer"),
         ("row 3", "several_answers"),
         ("row 6", "no_answer"),
+        ("row 8", "no_answer"),
+        ("row 9", "no_answer"),
     ]
 
 

@@ -138,7 +138,9 @@ def test_mazes_come_with_their_grid_or_not_at_all(tmp_path: Path) -> None:
         {"prompt": "Find what?", "answer": "RD"},
     ]
     prepare(jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out", task="maze")
-    assert [json.loads(p.payload) for p in problems(tmp_path / "out")] == [{"maze": "S.\n*E"}]
+    (made,) = problems(tmp_path / "out")
+    assert json.loads(made.payload)["maze"] == "S.\n*E"
+    assert (made.prompt, made.answer, made.level) == ("Find a way.", "RD", "2x2")
     assert [r[:2] for r in rejects(tmp_path / "out")] == [
         ("row 2", "malformed"),
         ("row 3", "malformed"),
@@ -417,3 +419,17 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 def test_a_config_can_be_written_as_json() -> None:
     config = Config(source="gsm8k", recipe_args={"levels": "1"})
     assert json.loads(json.dumps(dataclasses.asdict(config)))["recipe_args"] == {"levels": "1"}
+
+
+def test_mazes_need_neither_a_prompt_nor_an_answer(tmp_path: Path) -> None:
+    rows = [{"grid": "S.\n*E"}, {"grid": "S.\n.."}, {"grid": None}]
+    prepare(jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out", task="maze")
+    (made,) = problems(tmp_path / "out")
+    assert made.prompt == "Find a path from S to E in this maze.\n\nS.\n*E"
+    assert made.answer == "RD"
+    other = jsonl(tmp_path / "b.jsonl", [{"text": "Go.", "board": "S.\n*E"}])
+    prepare(other, tmp_path / "b", task="maze", answer_key="board", prompt_key="text")
+    assert problems(tmp_path / "b")[0].prompt == "Go."
+    with pytest.raises(UserError, match="no column 'maze' with the mazes") as caught:
+        prepare(other, tmp_path / "c", task="maze")
+    assert caught.value.hint == "say which it is: --answer-key text|board"
