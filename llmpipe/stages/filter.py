@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +56,8 @@ class Config:
     for in the rollout.
 
     ``drop`` names the rules that rows are dropped by, ``keep`` those of them that they aren't.
-    Where multiple_choice_value is in ``keep``, the list of options is cut off such prompts.
+    Where multiple_choice_value is in ``keep``, the list of options is cut out of such prompts, and
+    those that then ask nothing are rejected by that name.
     A prompt is too long over 8,000 characters, or over ``max_prompt_tokens``.
     """
 
@@ -126,7 +128,7 @@ def run(
         config=config,
         inputs=inputs,
         out=out,
-        version=2,  # goes up when the rules in algo/ change what is kept
+        version=3,  # goes up when the rules in algo/ change what is kept
         plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
         pinned=LIBRARIES,
     )
@@ -244,6 +246,9 @@ def _steps(config: Config) -> list[Step]:
             raise UserError(
                 f"no rule is called {unknown[0]!r}", f"{flag} takes: {', '.join(RULES)}"
             )
+    both = sorted(set(config.drop) & set(config.keep)) if config.drop != RULES else []
+    if both:
+        raise UserError(f"both --drop and --keep name {both[0]}", f"--keep {both[0]}")
     rules = _dropped_by(config)
     steps: list[Step] = []
     if config.levels is not None:
@@ -288,8 +293,9 @@ def _cut_options(problem: Problem) -> Problem | Reason:
     statement = text.Statement(problem.prompt, problem.answer)
     if problem.task != "math" or text.RULES[_VALUE](statement) is None:
         return problem
-    assert statement.options is not None
-    prompt = text.cut_options(problem.prompt, statement.options)
+    prompt = text.without_options(statement)
+    if prompt is None:
+        return _VALUE, "nothing is left without the options"
     payload = json.loads(problem.payload) | {"uncut_id": problem.id}
     return dataclasses.replace(
         problem,
@@ -355,9 +361,11 @@ def _asked_for(verdicts: Artifact) -> int:
 def _rate_ends(wanted: str) -> tuple[float, float]:
     example = "--pass-rate 0.1:0.9"
     low, high = parse_range(wanted, "--pass-rate", "0.1:0.9")
-    low, high = max(low, 0.0), min(high, 1.0)
-    if not low < high:
+    if not max(low, 0.0) < min(high, 1.0):
         raise UserError(f"no pass rate is between the ends of --pass-rate {wanted!r}", example)
+    if -math.inf < low < 0 or 1 < high < math.inf:
+        raise UserError(f"the ends of --pass-rate {wanted!r} must be within 0 and 1", example)
+    low, high = max(low, 0.0), min(high, 1.0)
     return low, high
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmpipe.algo.rules import RULES, Statement, cut_options
+from llmpipe.algo.rules import RULES, Statement, without_options
+from llmpipe.algo.rules.options import cut_options
 
 
 def hits(prompt: str, answer: str = "12") -> str | None:
@@ -53,6 +54,21 @@ CHOICE = {
     "bars": ("Solve $2x=4$ | A: 1 | B: 2 | C: 3", "B"),
     "a count of its statements": ("How many are true? (A) 1 (B) 2 (C) 3", "(C)"),
     "no answer": ("Half of 18?\nA) 8\nB) 9\nC) 10", ""),
+    "glued together": ("-1和1的平均数是（）A.-1B.0C.1D.2", "B"),
+    "glued to a question": ("2+2=( )A.4B.5C.6D.7", "A"),
+    "a letter and a gap": ("What is 2+2?\nA 4\nB 5\nC 6\nD 7", "A"),
+    "a letter and a dash": ("What has six legs?\nA - an ant\nB - a cow\nC - a hen", "A"),
+    "braces": ("What is 2+2? {A} 4 {B} 5 {C} 6", "A"),
+    "angle brackets": ("What is 2+2? <A> 4 <B> 5 <C> 6", "A"),
+    "Chinese labels": ("2+2等于？（甲）4（乙）5（丙）6（丁）7", "甲"),
+    "Chinese labels with stops": ("2+2等于？甲. 4 乙. 5 丙. 6 丁. 7", "甲"),
+    "numbers for labels": ("下列哪个是质数？(1) 4 (2) 6 (3) 7 (4) 9", "(3)"),
+    "a number that is no option": ("Which of these is prime? (1) 4 (2) 6 (3) 7 (4) 9", "3"),
+    "romans for labels": ("Which is prime? (i) 4 (ii) 6 (iii) 7 (iv) 9", "(iii)"),
+    "told to choose behind the list": (
+        "Half of 18? (A) 8 (B) 9 (C) 10. Choose the correct answer.",
+        "9",
+    ),
     "a LaTeX list": (
         r"Twice 6 is \begin{enumerate}[(A)] \item 10 \item 12 \item 14 \end{enumerate}",
         "B",
@@ -95,6 +111,56 @@ VALUES = {
 }
 
 
+VALUES |= {
+    "options first": (
+        "(A) 4 (B) 5 (C) 6 (D) 8. Select the value of $2+3$.",
+        "5",
+        "Select the value of $2+3$.",
+    ),
+    "a sentence behind": (
+        "What is the sum? (A) 4 (B) 5 (C) 6 Here the numbers to add are 2 and 3.",
+        "5",
+        "What is the sum? Here the numbers to add are 2 and 3.",
+    ),
+    "a line behind": (
+        "What is the sum?\n(A) 4\n(B) 5\n(C) 6\nHere the numbers to add are 2 and 3.",
+        "5",
+        "What is the sum?\nHere the numbers to add are 2 and 3.",
+    ),
+    "a note behind": (
+        "Find $n+1$ if $n^2=16$. $\\textbf{(A)}\\ 4\\quad\\textbf{(B)}\\ 5\\quad\\textbf{(C)}\\ 6$ "
+        "(Note: $n$ is a positive integer.)",
+        "5",
+        "Find $n+1$ if $n^2=16$. (Note: $n$ is a positive integer.)",
+    ),
+    "a drawing behind": (
+        "Find the area. (A) 4 (B) 5 (C) 6 [asy] draw((0,0)--(1,1)); [/asy]",
+        "5",
+        "Find the area. [asy] draw((0,0)--(1,1)); [/asy]",
+    ),
+    "a condition behind": (
+        "What is $x+3$? (A) 4 (B) 5 (C) 6, where $x=2$.",
+        "5",
+        "What is $x+3$? where $x=2$.",
+    ),
+    "a decimal for a fraction": (
+        "What is half of 1.5? A) 0.5 B) 0.75 C) 1",
+        "3/4",
+        "What is half of 1.5?",
+    ),
+    "sentences for options": (
+        "How far is it?\nA. It is 3 km. Not more.\nB. It is 4 km. Not less.\nC. 5 km. Or so.",
+        "5 km. Or so.",
+        "How far is it?",
+    ),
+    "a LaTeX list with its end": (
+        "How much is $2+3$?\n\\begin{tasks}\n(A) 4\n(B) 5\n(C) 6\n\\end{tasks}\nGive an integer.",
+        "5",
+        "How much is $2+3$?\nGive an integer.",
+    ),
+}
+
+
 @pytest.mark.parametrize("case", VALUES)
 def test_multiple_choice_with_a_value(case: str) -> None:
     prompt, answer, cut = VALUES[case]
@@ -103,6 +169,24 @@ def test_multiple_choice_with_a_value(case: str) -> None:
     assert options is not None
     assert cut_options(prompt, options) == cut
     assert hits(cut, answer) is None
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "(A) 4 (B) 5 (C) 6",
+        "Hello there.\n(A) 4\n(B) 5\n(C) 6",
+        "(A) 4 (B) 5 (C) 6. (Note: good luck.)",
+    ],
+)
+def test_options_are_all_there_was(prompt: str) -> None:
+    assert hits(prompt, "5") == "multiple_choice_value"
+    assert without_options(Statement(prompt, "5")) is None
+
+
+@pytest.mark.parametrize("stem", ["How much is $2+3$?", "Then $2+3$ equals", "$2+3=$", "2+3等于"])
+def test_what_asks_without_its_options_stays(stem: str) -> None:
+    assert without_options(Statement(f"{stem} (A) 4 (B) 5 (C) 6", "5")) == stem
 
 
 PROOF = {
@@ -129,6 +213,19 @@ PROOF = {
     "Chinese": ("已知 $a>b>0$，求证：$a^2>b^2$。", ""),
     "Chinese with a method": ("用反证法证明：$\\sqrt{3}$ 是无理数。", "见解析"),
     "Chinese order": ("设 $n$ 为正整数，试证 $n^3-n$ 能被 6 整除。", "证明略"),
+    "Chinese with a value for a gold": ("已知 $a>b>0$，求证：$a^2>b^2$。", "5"),
+    "Chinese with a claim for a gold": ("求证 $x=2$ 是方程的根。", "$x=2$"),
+    "Chinese beside a doubt": ("$a$ 与 $b$ 是否相等？试证你的结论。", "相等"),
+    "Chinese with a colon": ("证明：存在无穷多个素数。", "1"),
+    "using": ("Show, using induction, that $n<2^n$.", "1"),
+    "by": ("Show by contradiction that $\\sqrt2$ is irrational.", "2"),
+    "how": ("Show carefully that $f$ is odd.", "1"),
+    "how, in mathematics": ("Show algebraically that $f$ is odd.", "1"),
+    "the answer's own proof": (
+        "Find all $n$ with $n|6$, and prove your answer is complete.",
+        "1, 2, 3, 6",
+    ),
+    "justified by a proof": ("Is $f$ bounded? Justify your answer with a proof.", "Yes"),
     "no gold beside a question": ("Find the limit, and prove that it is unique.", ""),
     "the gold repeats the claim": (
         "What about the sides? Prove that $a^2+b^2=c^2$.",
@@ -176,6 +273,15 @@ SEVERAL = {
     "a proof on the way": ("(1) Prove that $f$ is even. (2) Find its maximum.", "4"),
     "Chinese": ("已知函数 $f(x)$。（1）求 $f(1)$ 的值；（2）求 $f(x)$ 的最小值。", "3"),
     "Chinese circles": ("①求三角形的面积；②求它的周长。", "6"),
+    "numbers and half brackets": ("1) find the sum of 2 and 3; 2) find their product", "5"),
+    "Chinese numbers": ("已知 $a=1$。（一）求 $a+1$；（二）求 $a+2$。", "2"),
+    "Chinese questions": ("已知 $a=1$。第一问：求 $a+1$。第二问：求 $a+2$。", "2"),
+    "things to find": ("For 1, 2, 6 find (a) the mean, (b) the median", "3"),
+    "letters and stops": ("a. What is 2+3? b. What is 3*4?", "5"),
+    "two questions, one answer": (
+        "A field is 3 by 4. What is its area? How long is its rim?",
+        "12",
+    ),
     "Chinese and": ("求 $a$ 的值，并求 $f(x)$ 的最大值。", "2"),
 }
 
@@ -211,6 +317,11 @@ ANSWERS = {
     "not found": ("notfound", "answer_empty"),
     "a dash": ("-", "answer_empty"),
     "dots": ("...", "answer_empty"),
+    "dollars": ("$$", "answer_empty"),
+    "an empty box": (r"\boxed{}", "answer_empty"),
+    "an empty box in dollars": (r"$\boxed{ }$", "answer_empty"),
+    "an empty set": (r"\varnothing", "answer_impossible"),
+    "an empty set in dollars": (r"$\emptyset$", "answer_impossible"),
     "a proof, where a value is asked for": ("proof", "answer_empty"),
     "none": ("None", "answer_impossible"),
     "undefined": (r"\text{undefined}", "answer_impossible"),
@@ -248,6 +359,33 @@ KEPT = {
     "no need": ("You need not prove that it exists. Find the limit of $1/n$.", "0"),
     "nobody has to": ("You don't have to prove it. Find the limit of $1/n$.", "0"),
     "Chinese: no need": ("无需证明，直接写出 $x+1=3$ 的解。", "2"),
+    "Chinese: papers": ("办理居住证明2份，收入证明3份，共需几份？", "5"),
+    "Chinese: from hearsay": ("他向老师求证过3次，每次2分钟，共多少分钟？", "6"),
+    "Chinese: made sure of": ("经多方求证，共有3人，每人5元，共多少？", "15"),
+    "a question twice": ("How many apples are left? What is the answer?", "8"),
+    "Chinese: who is tallest": ("甲、乙、丙三人，甲比乙高，乙比丙高，谁最高？", "甲"),
+    "Chinese: who lies": ("甲：乙在说谎。乙：丙在说谎。丙：他们都说谎。谁说真话？", "乙"),
+    "how many statements": (
+        "How many of the following are prime? (1) 5 (2) 7 (3) 8 (4) 9",
+        "2",
+    ),
+    "angles": (
+        "Three angles of a quadrilateral are\nA: 100\nB: 110\nC: 70\n\nWhat is the fourth?",
+        "80",
+    ),
+    "angles behind": ("The fourth angle of a quadrilateral with\nA: 100\nB: 110\nC: 70", "80"),
+    "lettered conditions": (
+        "Find the integer such that A) it is even B) it is more than 3 C) it is less than 6",
+        "4",
+    ),
+    "lettered inequalities": ("Find $x$ with A) $x>3$ B) $x<5$ C) $x$ an integer", "4"),
+    "a graph shows that": ("The graph shows that sales doubled from 4. What are they now?", "8"),
+    "figure skating": ("In the figure skating final 6 judges give 5 each. What is the sum?", "30"),
+    "an example": ("Give an example: what is the smallest prime greater than 20?", "23"),
+    "explain and a question": ("Explain your answer: what is $5\\cdot5$?", "25"),
+    "an essay": ("Write an essay of 500 words at 25 words a minute, how long is that?", "20"),
+    "find a sum": ("Find (1) + (2) + (3).", "6"),
+    "a remark that asks": ("Did you know? Cats have 4 legs. How many have 7 cats?", "28"),
     "Chinese: an identity card": ("身份证明上的年份是1990，2010年他多少岁？", "20"),
     "Chinese: and a value": ("证明 $AB \\perp CD$，并求 $AB$ 的长。", "5"),
     "which of the following": (

@@ -37,6 +37,12 @@ def test_dropped_rows_are_shown_by_rule(llmpipe: Llmpipe, tmp_path: Path) -> Non
     assert json.loads((tmp_path / "g/manifest.json").read_text())["rows"] == 3
 
 
+def test_a_rule_is_dropped_by_or_kept(llmpipe: Llmpipe) -> None:
+    llmpipe("maze", "-o", "m", "--size", 4, "--count", 2)
+    said = llmpipe("filter", "m", "-o", "f", "--drop", "proof", "--keep", "proof", code=2)
+    assert "both --drop and --keep name proof" in said.stderr
+
+
 def test_measured_pass_rates_are_shown(llmpipe: Llmpipe) -> None:
     llmpipe("maze", "-o", "m", "--size", 4, "--count", 12)
     options = ["--engine", "scripted", "--model", "none", "-n", 4, "--k", 1]

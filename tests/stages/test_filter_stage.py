@@ -191,16 +191,35 @@ def test_options_are_cut_off_where_such_problems_are_kept(tmp_path: Path) -> Non
     listed = problem("How much is half of 18?\n(A) 8\n(B) 9\n(C) 10", "9", payload={"n": 1})
     letter = problem("How much is half of 16?\n(A) 8\n(B) 9\n(C) 10", "A")
     unread = problem("What is half of it?\n(A) 8\n(B) \\frac{1}{\n(C) 10", r"\frac{1}{")
-    make_artifact(tmp_path / "p", [listed, letter, unread])
+    alone = problem("(A) 8 (B) 9 (C) 10", "9")
+    make_artifact(tmp_path / "p", [listed, letter, unread, alone])
     run(Config(keep=("multiple_choice_value",)), tmp_path / "p", tmp_path / "f", Mode())
     (cut,) = Artifact.open(tmp_path / "f", Problem).iter_rows(Problem)
     assert cut.prompt == "How much is half of 18?"
     assert cut.id == problem_id("math", cut.prompt)
     assert json.loads(cut.payload) == {"n": 1, "uncut_id": listed.id}
-    assert [(row, reason) for row, reason, _ in rejects(tmp_path / "f")] == [
-        (letter.id, "multiple_choice"),
-        (unread.id, "answer_unparsable"),
+    why = {row: (reason, detail) for row, reason, detail in rejects(tmp_path / "f")}
+    assert {row: reason for row, (reason, _) in why.items()} == {
+        letter.id: "multiple_choice",
+        unread.id: "answer_unparsable",
+        alone.id: "multiple_choice_value",
+    }
+    assert why[alone.id][1] == "nothing is left without the options"
+
+
+def test_an_answer_that_its_verifier_reads_is_parsable(tmp_path: Path) -> None:
+    answers = [
+        r"\{x\mid -2<x<2\}",
+        r"\{x\in\mathbb{R}: x>2\}",
+        r"x\equiv3\pmod 7",
+        r"\langle1,2,3\rangle",
+        r"\frac{\pi}{4}+k\pi, k\in\mathbb Z",
     ]
+    problems = [problem(f"What is {i}?", answer) for i, answer in enumerate(answers)]
+    make_artifact(tmp_path / "p", [*problems, problem("What?", r"\frac{1}{")])
+    run(Config(), tmp_path / "p", tmp_path / "f", Mode())
+    assert kept(tmp_path / "f") == [p.prompt for p in problems]
+    assert [reason for _, reason, _ in rejects(tmp_path / "f")] == ["answer_unparsable"]
 
 
 def test_the_manifest_shows_a_few_rows_for_each_reason(tmp_path: Path) -> None:
@@ -298,7 +317,6 @@ def test_pass_rates_are_measured_and_bounded(tmp_path: Path) -> None:
         ("0.25:", ["half", "known"]),
         (":0.5", ["quarter"]),
         ("0.2:0.5", ["quarter"]),
-        ("-3:0.5", ["quarter"]),
     ],
 )
 def test_the_ends_of_a_pass_rate_are_not_kept(tmp_path: Path, wanted: str, left: list[str]) -> None:
@@ -360,6 +378,10 @@ def test_verdicts_that_do_not_say_what_was_asked_for_are_refused(tmp_path: Path)
         (Config(), "v", "--verdicts needs --pass-rate"),
         (Config(pass_rate="0.5:0.5"), "v", "no pass rate is between"),
         (Config(pass_rate="1:2"), "v", "no pass rate is between"),
+        (Config(pass_rate="0:2"), "v", "must be within 0 and 1"),
+        (Config(pass_rate="-1:1"), "v", "must be within 0 and 1"),
+        (Config(pass_rate="-0.5:"), "v", "must be within 0 and 1"),
+        (Config(drop=("proof",), keep=("proof",)), None, "both --drop and --keep name proof"),
         (Config(pass_rate="half"), "v", "is no range A:B"),
         (Config(min_samples=3), None, "goes with --pass-rate"),
         (Config(pass_rate="0:1", min_samples=0), "v", "must be at least 1"),

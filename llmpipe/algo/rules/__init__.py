@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from llmpipe.algo.rules.answers import answer_empty, answer_impossible, answer_prose
-from llmpipe.algo.rules.choice import multiple_choice, multiple_choice_value
+from llmpipe.algo.rules.choice import multiple_choice, multiple_choice_value, without_options
 from llmpipe.algo.rules.figure import needs_figure
-from llmpipe.algo.rules.options import cut_options
 from llmpipe.algo.rules.parts import multi_question
 from llmpipe.algo.rules.prose import open_ended, proof
 from llmpipe.algo.rules.statement import Statement
 
-__all__ = ["RULES", "Rule", "Statement", "cut_options"]
+__all__ = ["RULES", "Rule", "Statement", "without_options"]
 
 Rule = Callable[[Statement], str | None]
 

@@ -34,9 +34,20 @@ _IMPOSSIBLE = re.compile(
 )
 
 
+_EMPTY_SET = frozenset([r"\emptyset", r"\varnothing", "∅", "空集"])
+# Where sets are spoken of, the empty one is a value; a set of solutions that is empty is none.
+_SETS = re.compile(
+    r"(?<!solution )\bsubsets?\b|(?<!solution )\bsets?\b|\bintersection\b|\\(?:cap|cup|setminus)\b"
+    r"|[∩∪]|集合|[交并补]集",
+    re.IGNORECASE,
+)
+
+
 def answer_impossible(statement: Statement) -> str | None:
     """It says that there is no answer, which a response can put in too many ways to be compared."""
     text = statement.bare_answer
+    if text in _EMPTY_SET and not _SETS.search(statement.prompt):
+        return text
     return text if len(text) < 80 and _IMPOSSIBLE.fullmatch(text) else None
 
 

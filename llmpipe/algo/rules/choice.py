@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 
-from llmpipe.algo.rules.options import Options, letter_of, needs_options
-from llmpipe.algo.rules.statement import Statement
+from llmpipe.algo.rules.labels import named_label
+from llmpipe.algo.rules.options import Options, cut_options, letter_of
+from llmpipe.algo.rules.statement import Statement, asks
 
 
 def multiple_choice(statement: Statement) -> str | None:
     """The gold is a letter, or the question can't be answered without its options."""
     options = statement.options
     if options is None:
-        return _lone_letter(statement)
+        return named_label(statement.prompt, statement.answer) or _lone_letter(statement)
     if letter := letter_of(statement.answer, options.letters or "ABCDEFGHJK"):
         return f"{_shown(options)}, the answer is {letter}"
     if not statement.has_answer:
         return f"{_shown(options)}, and no answer"
-    if not options.letters or needs_options(statement.prompt[: options.start]):
+    if not options.letters or options.asked_about(statement.prompt):
         return f"{_shown(options)}, and the question is about them"
     return None
 
@@ -28,6 +29,21 @@ def multiple_choice_value(statement: Statement) -> str | None:
     if options is None or multiple_choice(statement):
         return None
     return f"{_shown(options)}, the answer is a value"
+
+
+_LEFT_OPEN = re.compile(
+    r"(?:[:：=]|\b(?:is|are|was|were|be|equals?|by|to|of|in|at|for|than|has|have|approximately"
+    r"|about)|[是为有等于得])[\s$\\_.]*(?:$|\n)|[(（]\s*[)）]|=",
+    re.IGNORECASE,
+)
+
+
+def without_options(statement: Statement) -> str | None:
+    """The prompt without its options; None if what is left asks nothing: no question, no gap."""
+    if statement.options is None:
+        return statement.prompt
+    rest = cut_options(statement.prompt, statement.options)
+    return rest if asks(Statement(rest, "").words) or _LEFT_OPEN.search(rest) else None
 
 
 def _shown(options: Options) -> str:

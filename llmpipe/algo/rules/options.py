@@ -21,6 +21,20 @@ _STEM_END = re.compile(
     r"|have|at|as|if|when|approximately|about|options|choices|answers?|following)|[是为有等于])\s*$",
     re.IGNORECASE,
 )
+# Where the last option ends and other text begins: always, or where no other option has the like.
+_BREAK = re.compile(
+    r"(?<=\S)\s{0,9}(?:\n\s{0,9}\n|(?=\[asy\]|\\begin\{(?:tikzpicture|asy|picture)\}|<svg|<image|!\[))"
+)
+_SOFT_BREAKS = (
+    re.compile(r"(?<=\S)\n(?=\s{0,99}[^a-z\s])"),
+    re.compile(
+        r"(?<=\S)\s{0,9}(?=[(（\[]?\s?(?:\b(?:note|hint|remark)\b|注[:：意]))", re.IGNORECASE
+    ),
+    re.compile(r"(?<=[.!?])\s+(?=[A-Z(\[$\\])|(?<=[。；])\s*(?=\S)"),
+    re.compile(r"(?<=\S) (?=[A-Z][a-z]* [a-z]{2,})"),
+    re.compile(r"(?<=\S) (?=(?:where|if|given|when|assuming|provided)\b)"),
+)
+_CLOSING = re.compile(r"\s*\\end\{(?:enumerate|itemize|tasks|choices)\}")
 # What stands between a question and its first option.
 _LEAD = re.compile(
     rf"(?:[\s$*\-\[\]{{'\"~&|>,;#]|{_WRAPPER}"
@@ -31,6 +45,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_LEAD = 100  # characters
+_MOST_RUNS = 50  # looked at from the end: each costs a look at all that follows
 _SET = re.compile(rf"{_WRAPPER}|\\[ ,;!\\]|\\q?quad(?![a-z])|\\item(?![a-z])")
 _EDGE = " \n\t\r${}~*'\",;:.[]-"
 # The first item after a break, or in brackets: no name of a thing in the sentence before.
@@ -53,6 +68,17 @@ class Options:
     start: int
     end: int
 
+    def asked_about(self, prompt: str) -> bool:
+        """Whether the question, before or behind the list, can't be answered without it."""
+        return needs_options(prompt[: self.start]) or bool(_CHOOSE.search(prompt, self.end))
+
+
+_CHOOSE = re.compile(
+    r"\b(?:choose|pick|select|circle|which)\b[^.?!]{0,40}\b(?:above|options?|choices?|letter"
+    r"|correct|right|these|following)\b|正确的是|选出|选择",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class _Marker:
@@ -70,9 +96,9 @@ def find_options(prompt: str, answer: str) -> Options | None:
     for style in ("paren", "stop"):
         markers = list(_markers(prompt, style))
         for case in (str.islower, str.isupper):
-            for run in reversed(list(_runs([m for m in markers if case(m.letter)]))):
+            for run in list(_runs([m for m in markers if case(m.letter)]))[:-_MOST_RUNS:-1]:
                 found = _options(prompt, run)
-                if found and _offers(found, prompt, answer):
+                if found and _offers(found, prompt, answer, prompt[run[-1].end :]):
                     return found
     return None
 
@@ -103,11 +129,11 @@ def _runs(markers: list[_Marker]) -> Iterator[list[_Marker]]:
 def _options(prompt: str, run: list[_Marker]) -> Options | None:
     ends = [m.start for m in run[1:]] + [len(prompt)]
     texts = [prompt[m.end : end] for m, end in zip(run, ends, strict=True)]
-    tail = texts[-1].find("\n\n")
-    end = len(prompt)
-    if tail >= 0 and texts[-1][:tail].strip():  # what follows the list is no option
-        end = run[-1].end + tail
-        texts[-1] = texts[-1][:tail]
+    length = _last_length(prompt[: run[-1].end].count("$"), texts)
+    end = run[-1].end + length
+    texts[-1] = texts[-1][:length]
+    if closing := _CLOSING.match(prompt, end):
+        end = closing.end()
     texts = [_SET.sub(" ", t).strip(_EDGE) for t in texts]
     if any(t.lower() in _NO_CONTENT for t in texts[:-1]) and not all(t == "" for t in texts):
         return None
@@ -122,7 +148,55 @@ def _starts_item(prompt: str, found: Options) -> bool:
     return bool(lead) or bool(_STEM_END.search(prompt, max(0, found.start - 20), found.start + 1))
 
 
-_ORDERS = re.compile(
+def _last_length(dollars: int, texts: list[str]) -> int:
+    """How much of the last text is the option, the rest being no part of the list."""
+    *others, last = texts
+    others = [text.strip() for text in others]
+    ends = [last.find("\n\n")]  # with nothing before it, it is the gap before the option
+    for pattern in (_BREAK, *_SOFT_BREAKS):
+        if pattern is _BREAK or not any(pattern.search(text) for text in others):
+            ends += [m.start() for m in pattern.finditer(last)]
+    longest = 2 * max(len(text) for text in others) + _SLACK
+    for end in sorted(e for e in ends if e >= 0):
+        inside = (dollars + last.count("$", 0, end)) % 2  # of a formula
+        if inside or not last[:end].strip(_EDGE) or not _CONTENT.search(last, end):
+            continue
+        if end <= longest or last.startswith("\n\n", end):
+            return end
+    return len(last)
+
+
+_SLACK = 20  # characters
+_CONTENT = re.compile(r"\w")
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:/(\d+))?(?:\\?[%°a-z^]*)")
+_AROUND = re.compile(rf"{_WRAPPER}|\\[ ,;!]|,(?=\d{{3}})|[\s${{}}()*]")
+_FRACTION = re.compile(r"\\[dt]?frac\{(\d+)\}\{(\d+)\}")
+_CLAIM = re.compile(r"[<>=≤≥]|\\(?:le|ge|ne)|[A-Za-z]{2,} [a-z]{2,}")
+_FIGURES = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _number(text: str) -> float | None:
+    bare = _AROUND.sub("", _FRACTION.sub(r"\1/\2", text)).rstrip(".")
+    match = _NUMBER.fullmatch(bare)
+    if match is None or (match[2] and not int(match[2])):
+        return None
+    return float(match[1]) / float(match[2] or 1)
+
+
+def _others(texts: Sequence[str], answer: str) -> bool:
+    """Whether a number for an answer is none of the numbers, or in none of the claims, listed."""
+    gold = _number(answer)
+    if gold is None:
+        return False
+    numbers = [_number(text) for text in texts]
+    if all(n is not None and abs(n - gold) > 0.01 * abs(gold) for n in numbers):
+        return True
+    claims = sum(bool(_CLAIM.search(text)) for text in texts)
+    figures = _FIGURES.findall(" ".join(texts))
+    return claims == len(texts) and not any(float(f) == abs(gold) for f in figures)
+
+
+ORDERS = re.compile(
     r"[?？]|\b(?:find|prove|show that|determine|compute|calculate|evaluate|how many|what is"
     r"|explain)\b|求|证明|计算",
     re.IGNORECASE,
@@ -130,18 +204,21 @@ _ORDERS = re.compile(
 _EACH = re.compile(r"\beach of\b[^.?]*$|各[^。？]*$", re.IGNORECASE)
 
 
-def _offers(found: Options, prompt: str, answer: str) -> bool:
+def _offers(found: Options, prompt: str, answer: str, last: str) -> bool:
     """Whether the items are answers, not sub-questions, statements or names."""
     if letter_of(answer, found.letters) or _same(answer) in map(_same, found.texts):
         return True
+    if not needs_options(prompt[: found.start]) and _others(found.texts, answer):
+        return False
     if len(found.letters) < 3 or not _starts_item(prompt, found):
         return False
     if _EACH.search(prompt, 0, found.start):
         return False
-    ordered = sum(bool(_ORDERS.search(t)) for t in found.texts)
+    last = last.lstrip().split("\n\n")[0]  # with what follows it: "... C) three. How many?"
+    ordered = sum(bool(ORDERS.search(t)) for t in (*found.texts[:-1], last))
     if found.letters.islower():
         return not ordered and needs_options(prompt[: found.start])
-    return ordered < 2 and not _ORDERS.search(found.texts[-1])
+    return ordered < 2 and not ORDERS.search(last)
 
 
 def _same(text: str) -> str:
@@ -198,7 +275,10 @@ def cut_options(prompt: str, options: Options) -> str:
     stem = prompt[: options.start].rstrip()
     if prompt.startswith("$", options.start) and len(_DOLLAR.findall(stem)) % 2:
         stem += "$"  # it closes the stem's last formula
-    return f"{stem}{prompt[options.end :]}".strip()
+    rest = prompt[options.end :]
+    if rest[:1] not in ("", "\n"):
+        rest = " " + rest.lstrip(" \t.,;。，；")
+    return f"{stem}{rest}".strip()
 
 
 _DOLLAR = re.compile(r"(?<!\\)\$")

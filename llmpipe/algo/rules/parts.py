@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from llmpipe.algo.rules.answers import split_answer
+from llmpipe.algo.rules.answers import is_value, split_answer
 from llmpipe.algo.rules.prose import PROVE, TELL
 from llmpipe.algo.rules.statement import ORDER, QUESTION, Statement, asks, excerpt
 
-_LINE = r"(?:^|\n)[\s*#-]*"
+_LINE = r"(?:^|\n)[\s*#-]{0,20}"
 _ITEMS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -20,18 +20,24 @@ _ITEMS = tuple(
         rf"{_LINE}(i{{1,3}}|iv|v)[.)、．]\s*",
         r"([①②③④⑤])",
         r"(?:^|[\n.?]\s*)(?:part|question|task) \(?([a-d1-4])\)?[:.)]?\s",
-        r"(?:^|(?<=[\s.?;]))([a-h])\)\s",
+        r"(?:^|(?<=[\s.?;:]))([a-h])\)\s",
+        r"(?:^|(?<=[\s.?;:]))([1-9])\)\s",
+        r"(?:^|(?<=[.?;:]\s))([a-h])\.\s",
+        r"[(（]\s*([一二三四五])\s*[)）]",
+        r"第([一二三四五1-5])(?:小?[问题])\s*[:：,，)）]",
     )
 )
 # What the second item of a list has: a cheap look before nine expensive ones.
 _SECOND = (
     "b)", "2)", "ii)", "ⅱ)", "b）", "2）", "ii）", "ⅱ）", "②", "part b", "part 2", "part (",
-    "question 2", "question b", "task 2", "task b",
+    "question 2", "question b", "task 2", "task b", "? b. ", ". b. ", "; b. ",
+    "二）", "二)", "第二", "第2",
 )  # fmt: skip
 _SECOND_LINE = ("b.", "2.", "ii.", "b、", "2、", "2．")
 _RANKS = {
     **{letter: i for i, letter in enumerate("abcdefgh", 1)},
     **{digit: i for i, digit in enumerate("123456789", 1)},
+    **{digit: i for i, digit in enumerate("一二三四五", 1)},
     **{digit: i for i, digit in enumerate("①②③④⑤", 1)},
     **{digit: i for i, digit in enumerate("ⅰⅱⅲⅳ", 1)},
     **{digit: i for i, digit in enumerate(("i", "ii", "iii", "iv", "v"), 1)},
@@ -42,9 +48,20 @@ _EACH = re.compile(
     r"\b(?:each|the following|these|below)\b[^.?]{0,40}[.:]?\s*$"
     r"|^\s*\w+(?: \w+)?:\s*$|(?:下列|以下|各)[^。？]{0,15}[:：。]?\s*$"
 )
+# "Find (a) the mean and (b) the median", but not "find (1) + (2)".
+_ORDERED = re.compile(
+    r"(?:^|[\s,，])(?:find|determine|compute|calculate|evaluate|state|求|计算)\s*[:：]?\s*$"
+)
+_NAMED = re.compile(r"^\s*(?:the|its|their|how|an?) [a-z]{2,}|^\s*[\u4e00-\u9fff]{2,}")
 _NOT_EACH = re.compile(
     r"satisf|condition|propert|such that|\bhold|\btrue|\bif\b|\bwhere\b|\bwith\b|system|\brule|step"
     r"|operation|\bmove|given|方程组|条件|满足|命题|结论|说法"
+)
+_OWN_QUESTION = re.compile(
+    r"(?:what (?:is|are|was|were)"
+    r"(?! (?:(?:the|your) )?(?:final )?(?:answer|total|result|value|it)\?)"
+    r"|how (?:many|much|long|far|old|tall|wide|fast|big|heavy))\b"
+    r"[^?？]*\?"
 )
 _ALSO = re.compile(
     r"\b(?:also|additionally|furthermore|in addition|moreover),? (?:also )?"
@@ -77,6 +94,9 @@ def multi_question(statement: Statement) -> str | None:
         questions = sum(s.rstrip().endswith(("?", "？")) for s in statement.sentences)
         if questions > 1 and len(split_answer(statement.answer)) == questions:
             return f"{questions} questions, {questions} answers"
+        last = [s for s in statement.sentences[-2:] if _OWN_QUESTION.fullmatch(s.strip())]
+        if len(last) == 2 and is_value(statement.answer):
+            return "2 questions in a row"
     return None
 
 
@@ -105,4 +125,6 @@ def _several(stem: str, texts: list[str]) -> str | None:
     last = re.split(r"[.?!;\n。？！；]\s+", stem.strip())[-1]
     if texts and not tasks and asks(last) and _EACH.search(last) and not _NOT_EACH.search(last):
         return f"{len(texts)} parts of one question"
+    if len(texts) > 1 and _ORDERED.search(last) and all(_NAMED.search(t) for t in texts):
+        return f"{len(texts)} things to find"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from llmpipe.algo.rules.answers import is_value
-from llmpipe.algo.rules.statement import START, Statement, asks, excerpt
+from llmpipe.algo.rules.statement import EDGE, QUESTION, START, Statement, asks, excerpt
 
 # Who says these before "prove" orders nothing.
 _NO_ORDER = (
@@ -17,18 +17,27 @@ _ORDERED = "".join(f"(?<!{words} )" for words in _NO_ORDER)
 PROVE = (
     rf"{_ORDERED}(?<![\\-])\b(?:dis)?prove\b"
     r"(?! (?:to be|h(?:im|er|is)|them\w*|costly|fatal|useful|your (?:answer|claim)))"
-    rf"|{START}(?:show|demonstrate|verify|establish|justify|argue)\s+"
+    rf"|{START}(?:show|demonstrate|verify|establish|justify|argue)"
+    r"(?:,?\s+(?:(?:using|by|via|with)\b[^.?!;:]{1,60}?|[a-z]+ly\b)(?=,?\s+that\b))?,?\s+"
     r"(?:that|¤|:|if\b|for (?:all|any|every|each)\b|(?:it|this|why)\b|there (?:is|are|exist)"
     r"|the (?:following|identit|inequalit|equalit|equivalence|claim|statement|result|theorem"
     r"|relation|law|existence|uniqueness|correctness|convergence|formula))"
     rf"|{START}(?<!to )(?<!you )(?:deduce|conclude|check|confirm|derive|infer)\s+that\b"
     r"|\b(?:give|write|provide|present|supply|sketch|construct|complete|find|offer)\s+(?:down )?"
     r"(?:an?|the|another|your|two|different)\b[^.?!]{0,40}\bproofs?\b"
-    r"|(?<![已被经份可能无需须用必的])(?:求证|(?:试|请)?证明|试证|论证)(?![书件人了过力信]|材料|文件)"
+    r"|\bjustify\b[^.?!;]{0,40}\b(?:with|by|using) (?:an? )?(?:\w+ )?proof\b"
+    rf"|{_ORDERED}\bprove (?:that )?your (?:answer|claim|result|conclusion|list) (?:is|are)\b"
+    r"|(?<![已被经份住入可能无需须用必的来去])(?<![经向].)(?<![经向]..)(?:求证|(?:试|请)?证明|试证|论证)"
+    r"(?![书件人了过后者力信]|材料|文件|\s*[\d一二两三四五六七八九十几]+\s*[份张页本])"
 )
 """An order to prove, in lower-case words; a mention ("a proven prime", "records show") is none."""
 
 _PROVE = re.compile(PROVE)
+# Nothing else can be meant: 求证 is an order by itself, and a proof of the answer is no answer.
+_PROVE_ONLY = re.compile(
+    r"求证|试证|证明\s*[:：]|^prove (?:that )?your\b|^justify\b.*\bproof\b", re.DOTALL
+)
+_COMPUTE = re.compile(r"求(?!证)|计算|化简|解方程|多少")
 _PROOFISH = (
     "prove", "show", "demonstrate", "verify", "establish", "justify", "argue", "deduce", "conclude",
     "check", "confirm", "derive", "infer", "proof", "证",
@@ -54,6 +63,10 @@ def proof(statement: Statement) -> str | None:
     if found is None:
         claims = not statement.has_answer and len(words.split()) >= _CLAIM and not asks(words)
         return "it states a claim and asks nothing" if claims else None
+    if _PROVE_ONLY.search(found[0].strip() + words[found.end() : found.end() + 1]) and not (
+        _COMPUTE.search(words)
+    ):
+        return excerpt(words, found)
     if statement.has_answer and not _ANSWERED.search(words) and not _restates(statement):
         for sentence in statement.sentences:
             order = _PROVE.search(sentence)
@@ -61,7 +74,7 @@ def proof(statement: Statement) -> str | None:
                 if asks(sentence):
                     return None
             elif (
-                asks(sentence[: order.start() + 1])
+                asks(sentence[: order.end() - len(order[0].lstrip(EDGE))])
                 or _AND_ASK.search(sentence, order.end())
                 or (order[0].strip().startswith("to ") and sentence.rstrip().endswith("?"))
             ):
@@ -103,6 +116,7 @@ _TELLING = (
     "简述", "论述", "叙述", "描述", "谈谈", "说说", "阐述", "为什么", "举", "开放", "不唯一",
     "写出一个", "画出", "说明", "什么叫", "什么是",
 )  # fmt: skip
+_THEN_ASKS = re.compile(rf"[:,;，：；]\s*(?:and |then |so )?(?:{QUESTION})(?<![?？])")
 _ONLY_IF = re.compile(r"\b(?:if|otherwise|whether)\b[^.]*$")
 _ANY_WILL_DO = re.compile(
     r"answers? (?:will|may|can|could) vary|open[- ]ended|sample answer|答案不唯一", re.IGNORECASE
@@ -134,6 +148,7 @@ def open_ended(statement: Statement) -> str | None:
             or _ONLY_IF.search(start)
             or asks(start)
             or _AND_ASK.search(words, found.end())
+            or _THEN_ASKS.search(words, found.end())
         ):
             return None
     return excerpt(words, found)

@@ -38,7 +38,7 @@ class Statement:
             text = _FORMULA.sub(MATH, text)
         text = text.replace("’", "'").lower()
         # Long gaps say nothing, and patterns that begin with one would be tried at each of them.
-        return _GAP.sub(r"\1", text) if "   " in text or "\n\n\n" in text else text
+        return _GAP.sub(r"\1", text)
 
     @functools.cached_property
     def sentences(self) -> list[str]:
@@ -60,7 +60,7 @@ class Statement:
     @property
     def has_answer(self) -> bool:
         """Whether there is a gold answer at all, not only a word for its absence."""
-        if self.answer.strip() in NO_ANSWER:
+        if self.answer.strip() in NO_ANSWER or _NOTHING.fullmatch(self.answer):
             return False
         return not self.bare_answer or self.bare_answer not in NO_ANSWER
 
@@ -77,6 +77,8 @@ _LONG = 200
 _WRAPPING = re.compile(
     r"\\(?:text[a-z]*|mbox|math[a-z]+|boxed)\s*\{|\\[ ,;!]|[\s${}().。*\"'\[\]]+"
 )
+# Delimiters and wrappers around nothing; {} and () may be a set and a tuple.
+_NOTHING = re.compile(r"(?:\s|\$|\\\(|\\\)|\\\[|\\\]|\\(?:boxed|text|mathrm)\s*\{\s*\})+")
 NO_ANSWER = frozenset([
     "", "-", "--", "?", "...", "n/a", "na", "nan", "null", "notfound", "not found",
     "not available", "unknown", "tbd", "no answer", "see solution", "see the solution",
@@ -110,10 +112,11 @@ def asks(words: str) -> bool:
 
 
 _EXCERPT = 60
+EDGE = " \n.,;:!?)]}*#\"'¤—–-，。；：？、）"
+"""What may stand before the words of an order, as `START` finds it."""
 
 
 def excerpt(words: str, found: re.Match[str]) -> str:
     """What was found and what follows it, on one line."""
-    edge = " \n.,;:!?)]}*#\"'¤—–-，。；：？、）"
-    start = found.end() - len(found[0].lstrip(edge))
+    start = found.end() - len(found[0].lstrip(EDGE))
     return " ".join(words[start : start + _EXCERPT].split())
