@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from llmpipe.algo.near import MASK, masked
+from llmpipe.algo.gaps import MASK, masked
 from llmpipe.algo.view import View, is_sign, view
 from llmpipe.algo.vocabulary import ASKED
 

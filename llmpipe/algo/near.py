@@ -10,48 +10,21 @@ has five), and little.
 from __future__ import annotations
 
 import difflib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from llmpipe.algo.gaps import Change
+from llmpipe.algo.normal import normal_form
 from llmpipe.algo.sketch import candidates
+from llmpipe.algo.slips import shared_ends, slip
 from llmpipe.algo.view import View, is_sign, view
-from llmpipe.algo.vocabulary import ASKING, FIELDS, NUMBERS, STOP, STRONG, WEAK
-
-Gram = tuple[str, ...]
-"""Some tokens in a row, numbers masked; "" is the beginning or the end of a text."""
+from llmpipe.algo.vocabulary import ASKING, FIELDS, STOP, STRONG, TERMS, WEAK
 
 THRESHOLD = 0.6
 """The share of their words, stop words aside, that two wordings of a problem have in common."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Words of one text that stand for others in a second, with the word before and after."""
-
-    before: str
-    words: tuple[str, ...]
-    others: tuple[str, ...]
-    after: str
-
-    def __str__(self) -> str:
-        return f"{' '.join(self.words) or '-'} > {' '.join(self.others) or '-'}"
-
-    @property
-    def grams(self) -> tuple[Gram, Gram]:
-        """The two places with what stands there, numbers masked."""
-        return (
-            tuple(map(masked, (self.before, *self.words, self.after))),
-            tuple(map(masked, (self.before, *self.others, self.after))),
-        )
-
-
-MASK = "#"
-
-
-def masked(token: str) -> str:
-    """`MASK` for a number, another token as it is."""
-    return MASK if token[:1] == " " and token[1:2].isdigit() else token
 
 
 def difference(one: View, other: View, threshold: float = THRESHOLD) -> list[Change] | None:
@@ -63,7 +36,7 @@ def difference(one: View, other: View, threshold: float = THRESHOLD) -> list[Cha
         if one.signs != other.signs:
             return None
     one, other = _without_idle(one, other)
-    words, others = _content(one), _content(other)
+    words, others = one.content, other.content
     most = max(len(words), len(others))
     allowed = (1 - threshold) * most
     if most > 2 or one.signs.count(" ") > 2:
@@ -73,7 +46,38 @@ def difference(one: View, other: View, threshold: float = THRESHOLD) -> list[Cha
     found = _aligned(one.tokens, other.tokens, allowed)
     if found is None and len(other.sentences) > 1:
         found = _aligned(one.tokens, _arranged(one, other), allowed)
-    return found
+    if found is None or _in_common(one, other) >= (_COMMON if found else 1):
+        return found
+    return found if one.tokens and one.tokens == other.tokens else None
+
+
+_COMMON = 4  # numbers, signs and content words that two wordings must share
+
+
+def _in_common(one: View, other: View) -> int:
+    there = Counter(t for t in other.tokens if _says(t))
+    return (Counter(t for t in one.tokens if _says(t)) & there).total()
+
+
+def _says(token: str) -> bool:
+    return token not in STOP and any(map(str.isalnum, token))
+
+
+def comparable(seen: View) -> bool:
+    """Whether a text has content, and is short and varied enough to be aligned with others.
+
+    The work of an alignment grows with the number of places where two texts have the same token,
+    which for two texts is at most the larger of what each has with itself.
+    """
+    counts = Counter(seen.tokens)
+    return (
+        counts.total() <= _TOKENS
+        and len(seen.sentences) <= _SENTENCES
+        and sum(n * n for n in counts.values()) <= _PLACES
+    )
+
+
+_TOKENS, _SENTENCES, _PLACES = 1200, 100, 30_000
 
 
 _TYPOS = 6  # words with a slip of the pen: no reason to look no further
@@ -85,11 +89,9 @@ def _same_but_for_case(one: View, other: View) -> bool:
         return False
     cased = [view for view in (one, other) if view.signs != view.signs.lower()]
     symbols = {t for view in cased for t in view.tokens if is_sign(t)}
+    if any(t.startswith(" \\") and t != t.casefold() for t in symbols):  # \Pi is no \pi
+        return False
     return len(cased) == 1 and len({t.casefold() for t in symbols}) == len(symbols)
-
-
-def _content(view: View) -> set[str]:
-    return {t for t in view.tokens if t not in STOP and not is_sign(t)}
 
 
 def _without_idle(one: View, other: View) -> tuple[View, View]:
@@ -97,7 +99,7 @@ def _without_idle(one: View, other: View) -> tuple[View, View]:
 
     Where both have some, they may say the same thing in words of their own.
     """
-    idle = _idle(one, _content(other)), _idle(other, _content(one))
+    idle = _idle(one, other.content), _idle(other, one.content)
     if bool(idle[0]) == bool(idle[1]):
         return one, other
     return tuple(  # type: ignore[return-value]
@@ -106,7 +108,7 @@ def _without_idle(one: View, other: View) -> tuple[View, View]:
     )
 
 
-def _idle(view: View, others: set[str]) -> list[tuple[str, ...]]:
+def _idle(view: View, others: frozenset[str]) -> list[tuple[str, ...]]:
     return [
         sentence
         for sentence in view.sentences
@@ -137,7 +139,7 @@ def _overlap(words: set[str], sentence: Sequence[str]) -> float:
 
 def _aligned(one: list[str], other: list[str], allowed: float) -> list[Change] | None:
     """The changes from one text to the other, if they are harmless and at most ``allowed``."""
-    start, stop = _ends(one, other)
+    start, stop = shared_ends(one, other)
     middle, others = one[start : len(one) - stop], other[start : len(other) - stop]
     matcher = difflib.SequenceMatcher(None, middle, others, autojunk=False)
     here, there = set(one), set(other)
@@ -151,6 +153,8 @@ def _aligned(one: list[str], other: list[str], allowed: float) -> list[Change] |
         found = _harmless(middle[i:j], others[k:m], here, there)
         if found is None:
             return None
+        if found[0] and found[1] and _is_asked(one, other, start + i, start + k):
+            return None
         lost += found[0]
         new += found[1]
         slips += found[2]
@@ -163,16 +167,34 @@ def _aligned(one: list[str], other: list[str], allowed: float) -> list[Change] |
     return changes if slips <= max(_SLIPS, len(one) // _SLIPS) else None
 
 
+def _is_asked(one: Sequence[str], other: Sequence[str], i: int, k: int) -> bool:
+    """Whether a word that is exchanged is what the question is about: how much is spent, saved.
+
+    A thing that a text speaks of elsewhere too has another name throughout.
+    """
+    return any(
+        text.count(word) == 1 and _follows_a_question(text, place)
+        for text, place in ((one, i), (other, k))
+        for word in itertools.islice((t for t in text[place:] if t not in STOP), 1)
+    )
+
+
+def _follows_a_question(tokens: Sequence[str], place: int) -> bool:
+    things = 0
+    for token in reversed(tokens[max(0, place - _REACH) : place]):
+        if token in _QUESTIONS:
+            return True
+        things += token not in STOP
+        if things > 1 or is_sign(token):
+            return False
+    return False
+
+
+_REACH = 6  # words between "how" and what it asks for
+_QUESTIONS = frozenset(
+    ["how", "what", "which", "who", "find", "determine", "compute", "calculate", "求", "少", "多少"]
+)
 _SLIPS = 4  # so many, or one word in so many: with more, the words are others
-
-
-def _ends(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """How many tokens the two share at the start, and how many of the rest at the end."""
-    shorter = min(len(one), len(other))
-    start = next((i for i in range(shorter) if one[i] != other[i]), shorter)
-    rest = shorter - start
-    stop = next((i for i in range(rest) if one[-1 - i] != other[-1 - i]), rest)
-    return start, stop
 
 
 def _harmless(
@@ -208,16 +230,26 @@ def _strong(words: Sequence[str]) -> list[int]:
 def _contrary(lost: Sequence[str], new: Sequence[str]) -> bool:
     """Whether a weak word is exchanged for another class of its field, be that misspelt."""
     for words, others in ((lost, new), (new, lost)):
-        for field, number in (WEAK[w] for w in words if w in WEAK):
+        for field, number in (pair for w in words if w in WEAK for pair in WEAK[w].items()):
             for other in others:
                 if other in WEAK:
-                    if WEAK[other][0] == field and WEAK[other][1] != number:
+                    if WEAK[other].get(field, number) != number:
                         return True
                 elif any(
-                    WEAK.get(w, (0, number))[1] != number and slip(other, w) for w in FIELDS[field]
+                    WEAK.get(w, {}).get(field, number) != number and slip(other, w)
+                    for w in FIELDS[field]
                 ):
                     return True
-    return False
+    return bool(lost and new) and not (_explained(lost, new) and _explained(new, lost))
+
+
+def _explained(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether for each term of mathematics one of its class stands among the others."""
+    return all(
+        any(not TERMS[word].isdisjoint(TERMS.get(other, ())) for other in others)
+        for word in words
+        if word in TERMS
+    )
 
 
 def _without_shared(words: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -253,53 +285,6 @@ def _without_slips(
     return kept, rest, pairs
 
 
-_ENDINGS = ("", "s", "es", "d", "ed", "ing", "ly")
-_NEGATIONS = ("un", "in", "im", "non", "dis", "ir")
-
-
-def slip(word: str, other: str) -> bool:
-    """Whether one is a misspelling or another ending of the other, and no word with a class.
-
-    One edit (a letter lost, added, changed, or two exchanged) a word, two in long ones.
-    """
-    if word == other:
-        return True
-    short, long = sorted((word, other), key=len)
-    if len(short) < 3 or len(long) - len(short) > 3 or not short.isalpha():
-        return False
-    known = [w in STRONG or w in WEAK or w in STOP or w in NUMBERS for w in (word, other)]
-    if all(known):
-        return False
-    if any(long == prefix + short for prefix in _NEGATIONS):
-        return False
-    shared = _ends(word, other)[0]
-    if shared >= 3 and not any(known) and {word[shared:], other[shared:]} <= set(_ENDINGS):
-        return True
-    limit = 2 if len(short) >= 8 and not any(known) else 1
-    if len(long) == 3 and any(known):  # odd and old are both words
-        return sorted(word) == sorted(other)
-    return within(word, other, limit)
-
-
-def within(word: str, other: str, limit: int) -> bool:
-    """Whether so many edits make one of the other; two neighbours exchanged are one edit."""
-    start, stop = _ends(word, other)
-    a, b = word[start : len(word) - stop], other[start : len(other) - stop]
-    if not a or not b:
-        return len(a) + len(b) <= limit
-    if limit == 0:
-        return False
-    if len(a) == 1 and len(b) == 1:
-        return True
-    if len(a) >= 2 and a[:2] == b[1::-1] and within(a[2:], b[2:], limit - 1):
-        return True
-    return (
-        within(a[1:], b[1:], limit - 1)
-        or within(a[1:], b, limit - 1)
-        or within(a, b[1:], limit - 1)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two texts of a block, by their places in it, that say the same; ``first`` is the earlier."""
@@ -311,68 +296,59 @@ class Pair:
 
 _MOST = 8  # pairs with one text as the later
 _SMALL = 24  # texts of a block that are compared each with each
+_LARGE, _FEW = 2000, 6  # in a block of more, a text is compared with so few
 
 
-def pairs(forms: Sequence[str], threshold: float) -> list[Pair]:
-    """The pairs of texts, given as normal forms, that say the same; the likest first.
+def objects(text: str) -> frozenset[str]:
+    """The words that a text quotes or has in capitals: things it speaks of, not its own words."""
+    found = {
+        word
+        for parts in _QUOTED.findall(text)
+        for quoted in parts
+        for word in _WORD.findall(quoted)
+    }
+    capitals = _CAPITALS.findall(text)
+    if 2 * len(capitals) < len(_WORD.findall(text)):  # or it is all in capitals
+        found.update(capitals)
+    return frozenset(map(str.casefold, found))
+
+
+_WORD = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u3400-\u9fff]")
+_CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
+_QUOTED = re.compile(
+    r"""["“‘`《「]([^"”’'`》」]{1,60})["”’'`》」]|(?<![^\W_])'([^']{1,60})'(?![^\W_])"""
+)
+
+
+def pairs(texts: Sequence[str], threshold: float) -> tuple[list[Pair], int]:
+    """The pairs of texts that say the same, the likest first; how many were not looked at.
 
     A block of texts is one whose members have the same `View.key`.
     """
-    views = [view(form) for form in forms]
+    views = [view(normal_form(text)) for text in texts]
+    named = [objects(text) for text in texts]
+    most = _SMALL if len(views) <= _LARGE else _FEW
+    left = 0
     if len(views) <= _SMALL:
         proposed: Iterable[Sequence[int]] = (range(i) for i in range(len(views)))
     else:
-        proposed = candidates([_content(v) for v in views])
+        proposed = candidates([v.content for v in views])
     found = []
     for second, others in enumerate(proposed):
-        alike = []
-        for first in others:
+        alike: list[Pair] = []
+        for place, first in enumerate(others):
+            if (len(views) > _SMALL and len(alike) == _MOST) or place >= most:
+                left += len(others) - place
+                break
             changes = difference(views[first], views[second], threshold)
-            if changes is not None:
+            if changes is not None and not _renamed(changes, named[first], named[second]):
                 alike.append(Pair(first, second, tuple(changes)))
         found += sorted(alike, key=lambda p: (len(p.changes), p.first))[:_MOST]
-    return found
+    return found, left
 
 
-_SEEN, _RATIO = 3, 0.3
-_FILLINGS = 4
-_PARTNERS = 0.5
-
-
-class Gaps:
-    """Where a template's names and things stand, which make two problems of one wording.
-
-    A wording that somebody changed is rare beside the one it was made from, or else it mostly comes
-    with a partner: the same problem as it was. What fills a gap comes in about equal numbers, and
-    there are many fillings or few partners.
-
-    Args:
-        changes: those between all pairs of texts that may be the same.
-        counts: how many problems have each run of tokens.
-        share: of those problems, how much can have its pair among the ``changes``.
-    """
-
-    def __init__(
-        self, changes: Iterable[Change], counts: Mapping[Gram, float], share: float = 1.0
-    ) -> None:
-        self._counts = counts
-        self._share = share
-        self._pairs: Counter[frozenset[Gram]] = Counter()
-        self._fillings: dict[tuple[str, str], set[Gram]] = defaultdict(set)
-        for change in changes:
-            self._pairs[frozenset(change.grams)] += 1
-            if self._common(change):
-                self._fillings[change.before, change.after].update(change.grams)
-
-    def _common(self, change: Change) -> bool:
-        fewer, more = sorted(self._counts.get(gram, 0) for gram in change.grams)
-        return fewer >= _SEEN and fewer >= _RATIO * more
-
-    def filled(self, change: Change) -> bool:
-        """Whether the two wordings of a place are two fillings of a gap."""
-        if not self._common(change):
-            return False
-        if len(self._fillings[change.before, change.after]) >= _FILLINGS:
-            return True
-        fewer = min(self._counts[gram] for gram in change.grams)
-        return self._pairs[frozenset(change.grams)] < _PARTNERS * fewer * self._share
+def _renamed(changes: Iterable[Change], one: frozenset[str], other: frozenset[str]) -> bool:
+    return any(
+        not one.isdisjoint(change.words) or not other.isdisjoint(change.others)
+        for change in changes
+    )

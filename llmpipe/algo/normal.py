@@ -4,15 +4,17 @@ LaTeX and plain text are read as one sequence of tokens: numbers, words, command
 only changes how a problem looks is left out or has one spelling; every number and operator stays
 a token of its own, so that "1 23" and "123" or \sqrt{23} and \sqrt23 stay apart. Where a spelling
 is ambiguous ("(1,200)" may be two numbers) the texts are left different. Case is no difference in
-words; in symbols (a letter, or two or three with a capital among them: AB) it is.
+words; in symbols (a letter, two or three capitals: AB, up to three letters at a digit or a sign:
+2Ab) it is.
 """
 
 from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from typing import Any
+
+from llmpipe.algo.characters import plain
 
 _TOKEN = re.compile(
     r"""
@@ -76,10 +78,9 @@ def normal_form(text: str) -> str:
     White space is no token, so the text is read a chunk between two spaces at a time. Most chunks
     mean the same wherever they stand, and are read once.
     """
-    if not text.isascii():
-        text = _plain(text)
+    text = _prepared(text)
     chunks = text.split()
-    if "," in text and _IN_A_LIST.search(text):
+    if "," in text and _has_list(text):
         form = " ".join(_in_context(chunks, listing=True))
     else:
         try:
@@ -89,17 +90,64 @@ def normal_form(text: str) -> str:
     form = form.strip()
     if "  " in form:  # chunks of looks only
         form = " ".join(form.split())
-    if "A " in form:
-        form = _ARTICLE.sub("a", form)
-    while form.endswith(_ENDINGS):
-        form = form[:-2]
-    return form
+    end = len(form)
+    while form.endswith(_ENDINGS, 0, end):
+        end -= 2
+    return form[:end]
 
 
-# A comma before three digits, after a bracket: the only mark that brackets decide the meaning of.
-_IN_A_LIST = re.compile(r"[(\[{].*\d,\d{3}", re.DOTALL)
 _ENDINGS = (" .", " ?", " :", " ,", " ;")
-_ARTICLE = re.compile(r"A(?= [a-z]{2})(?<!\SA)(?<![a-z] A)")  # "A train", but "point A lies"
+
+
+def _has_list(text: str) -> bool:
+    """Whether a comma stands before three digits after a bracket, which decides what it means."""
+    bracket = _BRACKET.search(text)
+    return bracket is not None and _THOUSANDS.search(text, bracket.end()) is not None
+
+
+_BRACKET = re.compile(r"[(\[{]")
+_THOUSANDS = re.compile(r"\d,\d{3}")
+
+
+def _prepared(text: str) -> str:
+    """The text with what only its surroundings decide made plain: articles, braces in prose."""
+    if not text.isascii():
+        text = plain(text)
+    if "A" in text:
+        text = _ARTICLE.sub(r"\1a", text)
+    if "{" in text and _SET.search(text):
+        text = _with_escaped_sets(text)
+    return text
+
+
+# "A train" at the beginning of a sentence, but neither "A is a set" nor anything in a formula.
+_ARTICLE = re.compile(
+    r"""(^\s*|[.?!:;]["')]?\s+)A(?=\s+(?!(?i:is|are|was|and|or|has|lies|be|to|in|of|on)\b)"""
+    r"(?:[a-z]{2}|[A-Z][a-z]|[A-Z]{4}))"
+)
+
+# {a_n}, {a_{n}} and {1, 2}
+_BRACED = r"\{(\s*[a-zA-Z]_(?:\w|\{\w+\})\s*|[^{}\\$,]+,[^{}\\$]+)\}"
+_SET = re.compile(_BRACED)
+_SET_OR_MATH = re.compile(
+    rf"(?P<math>\$\$?|\\[()\[\]])|(?P<taken>\\[a-zA-Z]+\s*\{{|\\.|[\^_}}]\s*\{{|[a-zA-Z0-9]\{{)|{_BRACED}"
+)
+
+
+def _with_escaped_sets(text: str) -> str:
+    r"""Braces of sets and sequences outside of formulas as \{ and \}; inside they don't show."""
+    inside = False
+
+    def written(match: re.Match[str]) -> str:
+        nonlocal inside
+        whole = match.group()
+        if match["math"]:
+            inside = not inside
+        elif not match["taken"] and not inside:
+            return rf"\{{{whole[1:-1]}\}}"
+        return whole
+
+    return _SET_OR_MATH.sub(written, text)
 
 
 class _Forms(dict[str, Any]):
@@ -114,11 +162,13 @@ class _Forms(dict[str, Any]):
         form = " ".join(scan.out) if scan.neutral else None
         if len(self) >= _MOST_FORMS:
             self.clear()
-        self[chunk] = form
+        if len(chunk) <= _LONGEST_CHUNK:
+            self[chunk] = form
         return form
 
 
 _MOST_FORMS = 200_000
+_LONGEST_CHUNK = 200
 _FORMS = _Forms()
 
 
@@ -142,9 +192,6 @@ def _in_context(chunks: list[str], *, listing: bool) -> list[str]:
     if scan:
         forms.append(" ".join(scan.out))
     return forms
-
-
-_BRACKET = re.compile(r"[(\[{]")
 
 
 class _Scan:
@@ -181,7 +228,7 @@ class _Scan:
     def _take(self, match: re.Match[str], token: str) -> None:
         kind = match.lastgroup
         if kind == "word":
-            self.out.append(_folded(token))
+            self.out.append(_folded_at(match, token))
             self._spend(len(token))
         elif kind == "number":
             self._number(token, match.group("comma"))
@@ -236,12 +283,12 @@ class _Scan:
             return
         kind, start, owed = self.groups.pop()
         self.lists -= kind == "plain"
-        content = self.out[start:]
-        if kind == "argument" and len(content) == 1 and _is_atom(content[0]):
+        size = len(self.out) - start
+        if kind == "argument" and size == 1 and _is_atom(self.out[start]):
             del self.out[start - 1]
         elif kind != "wrapper":
             self.out.append("}")
-        elif len(content) > 1 and match.string.startswith(("^", "_"), match.end()):
+        elif size > 1 and match.string.startswith(("^", "_"), match.end()):
             self.out.insert(start, "{")
             self.out.append("}")
         self._spend(self.arguments)
@@ -276,6 +323,22 @@ def _folded(word: str) -> str:
     return word.casefold()
 
 
+def _folded_at(match: re.Match[str], word: str) -> str:
+    """`_folded`, but for a short word that is part of a formula: 2Ab is not 2aB."""
+    if 1 < len(word) < 4 and not word.islower():
+        text = match.string
+        if (
+            text[match.start() - 1 : match.start()] in _FORMULA
+            or text[match.end() : match.end() + 1] in _AFTER
+        ):
+            return word
+    return _folded(word)
+
+
+_FORMULA = frozenset("0123456789$+*=<>^_")
+_AFTER = frozenset("$+*=<>^_")
+
+
 def _is_empty_delimiter(stop: re.Match[str]) -> bool:
     r"""Whether a full stop belongs to \left. or \right."""
     return stop.string.endswith((r"\left", r"\right"), 0, stop.start())
@@ -286,71 +349,3 @@ def _is_atom(token: str) -> bool:
     if token[0] == "\\":
         return token[1:].isalpha()
     return token[0].isdigit() or (len(token) == 1 and token.isalpha())
-
-
-# Unicode. NFKC alone would make x² into x2 and 2½ into 21⁄2, so what it does is seen to character
-# by character.
-_RAISE, _LOWER, _END = "\ue000", "\ue001", "\ue002"
-_SYMBOLS = {
-    "−": "-", "–": "-", "‐": "-", "‑": "-", "‒": "-", "⁄": "/", "∕": "/", "∗": "*", "∶": ":",
-    "‘": "'", "’": "'", "“": '"', "”": '"', "′": "'", "´": "'",
-    "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ", "÷": r"\div ", "±": r"\pm ", "∓": r"\mp ",
-    "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\neq ", "≈": r"\approx ",
-    "≡": r"\equiv ", "∼": r"\sim ", "≅": r"\cong ", "∝": r"\propto ", "∞": r"\infty ",
-    "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ",
-    "∠": r"\angle ", "△": r"\triangle ", "⊥": r"\perp ", "∥": r"\parallel ", "→": r"\to ",
-    "∈": r"\in ", "∪": r"\cup ", "∩": r"\cap ", "⊂": r"\subset ", "⊆": r"\subseteq ",
-    "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
-    "°": r"^\circ ", "º": r"^\circ ",
-    "\u200b": "", "\ufeff": "", "\u00ad": "", "\u200e": "", "\u200f": "",
-    "。": ".", "｡": ".", "．": ".", "√": r"\sqrt ",
-    _RAISE: " ", _LOWER: " ", _END: " ",
-}  # fmt: skip
-_GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)$")
-
-
-_ROOT = re.compile(r"√\s*(\d+(?:\.\d+)?)")  # the whole number is under it, not its first digit
-
-
-class _Characters(dict[int, str]):
-    """What each character is written as; worked out when it is first met."""
-
-    def __missing__(self, code: int) -> str:
-        self[code] = written = _written(chr(code))
-        return written
-
-
-def _written(char: str) -> str:
-    if char.isascii():
-        return char
-    if char in _SYMBOLS:
-        return _SYMBOLS[char]
-    greek = _GREEK.match(unicodedata.name(char, ""))
-    if greek:
-        name = greek[2].lower().replace("lamda", "lambda")
-        return rf"\{name if greek[1] == 'SMALL' else name.capitalize()} "
-    folded = unicodedata.normalize("NFKC", char)
-    if folded == char:
-        return char
-    written = "".join(_written(c) for c in folded)
-    match unicodedata.decomposition(char).partition(" ")[0]:
-        case "<super>":
-            return _RAISE + written + _END
-        case "<sub>":
-            return _LOWER + written + _END
-        case "<fraction>" | "<circle>" | "<compat>" | "<square>":
-            return f" {written} "
-    return written
-
-
-_CHARACTERS = _Characters()
-
-
-def _plain(text: str) -> str:
-    """Characters that look alike as one, powers and indices as ``^{..}`` and ``_{..}``."""
-    text = unicodedata.normalize("NFC", text)
-    if "√" in text:
-        text = _ROOT.sub(r"\\sqrt{\1}", text)
-    text = text.translate(_CHARACTERS)
-    text = text.replace(_END + _RAISE, "").replace(_END + _LOWER, "")
-    return text.replace(_RAISE, "^{").replace(_LOWER, "_{").replace(_END, "}")

@@ -16,7 +16,7 @@ import numpy as np
 _BANDS, _ROWS = 30, 2
 _PRIME = np.uint64((1 << 31) - 1)  # products with 31-bit factors fit into 64 bits
 _MOST = 20  # earlier texts proposed for one, those it meets in most bands
-_CROWD = 200  # texts of one bucket that are remembered
+_CROWD = 60  # texts of one bucket that are remembered
 
 
 def _factors() -> tuple[np.ndarray, np.ndarray]:

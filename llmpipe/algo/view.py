@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from llmpipe.algo.vocabulary import ASKED, CHINESE_NUMBERS, INSTRUCTION, NUMBERS, STRONG
+from llmpipe.algo.vocabulary import ASKED, CHINESE_NUMBERS, INSTRUCTION, NUMBERS, STOP, STRONG
 
 _TOLD = 8  # words of an instruction among which one may be a strange one
 
@@ -32,6 +32,11 @@ class View:
     @cached_property
     def tokens(self) -> list[str]:
         return [token for sentence in self.sentences for token in sentence]
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The words that say something of their own."""
+        return frozenset(t for t in self.tokens if t not in STOP and not is_sign(t))
 
     def folded(self) -> View:
         """The same in small letters, where names such as AB are words."""
@@ -203,6 +208,9 @@ _NOT_A_NUMBER = frozenset(
 )
 
 
+_NUMERAL = 40  # words of one number: more make digits that Python won't write
+
+
 def _number_word(tokens: list[str], kinds: list[str], start: int) -> int:
     """Write a number said in words as its digits; the place of its last word."""
     if tokens[start] == "one":
@@ -214,7 +222,7 @@ def _number_word(tokens: list[str], kinds: list[str], start: int) -> int:
     total = part = 0
     stop = start
     i = start
-    while i < len(tokens):
+    while i < min(len(tokens), start + _NUMERAL):
         word = tokens[i]
         if word == "and" and i > start and tokens[i - 1] in ("hundred", "thousand"):
             i += 1
@@ -249,7 +257,8 @@ def _chinese_number(tokens: list[str], kinds: list[str], start: int) -> int:
     """Write a number in Chinese as its digits; 一 alone is no number."""
     stop = start
     total = part = digit = 0
-    while stop < len(tokens) and tokens[stop] in CHINESE_NUMBERS:
+    end = min(len(tokens), start + _NUMERAL)
+    while stop < end and tokens[stop] in CHINESE_NUMBERS:
         value = CHINESE_NUMBERS[tokens[stop]]
         if value >= 10_000:
             total, part, digit = (total + part + digit) * value, 0, 0

@@ -15,7 +15,7 @@ more greater larger bigger exceed exceeds exceeding extra additional
 | fewer less smaller lesser
 | most greatest largest biggest maximum maximal maximize maximise maximizes max highest maxima
 | least smallest minimum minimal minimize minimise minimizes min fewest lowest minima
-| sum | difference subtract subtracted subtracting subtraction
+| twice | thrice | sum | difference subtract subtracted subtracting subtraction
 | product multiply multiplied multiplying multiplication
 | quotient divide divided dividing division divides | ratio proportion | remainder modulo mod
 | increase increases increased increasing | decrease decreases decreased decreasing reduce reduces
@@ -40,7 +40,8 @@ haven't couldn't wouldn't shouldn't neither | without | except excluding unless 
 approximate | convert | allowed permitted | repetition repeat repeated repeats | ignore ignoring
 neglect | independent independently | dependent | biased | always | sometimes
 | 多 超 | 少 | 大 | 小 | 差 减 | 积 乘 | 商 除 | 余 | 倍 | 奇 | 偶 | 正 | 负 | 质 | 增 | 前 | 后
-| 内 | 外 | 不 没 非 无 未 | 半 | 最
+| second 2nd | third 3rd | fourth 4th | fifth fifths 5th | sixth sixths | seventh sevenths | eighth
+eighths | ninth ninths | tenth tenths | 内 | 外 | 不 没 非 无 未 | 半 | 最
 """
 
 _WEAK = """
@@ -53,13 +54,21 @@ add added adding gain gains gained | remove removes removed lose loses lost
 rise rises rose grow grows grew up upward upwards | decline declines declined drop drops dropped fall falls fell shrink shrinks down downward downwards
 previous previously ago preceding | afterwards following subsequent next
 integer integers | natural | real | complex
-first | second | third | fourth | fifth fifths | sixth sixths | seventh sevenths | eighth eighths | ninth ninths | tenth tenths | last final | half halves
+first 1st | last final
+half halves | whole wholes
 with | only
 all every each | any | some | both | either
 north northern | south southern | east eastern | west western
 toward towards | away
 together combined | separately
-remain remains remaining left leftover | spent used eaten sold
+remain remains remaining left leftover keep keeps kept save saves saved | spend spends spent pay pays paid use used eaten sell sells sold give gives gave lose loses lost owe owes owed | receive receives received earn earns earned collect collects collected win wins won gain gains gained
+left | right
+buyer buyers | seller sellers
+debit debits debt debts owe owes owed lend lends lent | credit credits borrow borrows borrowed
+deposit deposits deposited | withdraw withdraws withdrew withdrawn withdrawal withdrawals
+start starts started begin begins began beginning arrive arrives arrived | end ends ended finish finishes finished leave leaves depart departs departed
+top | bottom | front | back rear
+row rows | column columns
 height | width | length | depth | base | side sides | leg legs | edge edges | vertex vertices | face faces | slope | intercept intercepts
 isosceles | equilateral | scalene | right
 tangent tangents | secant | chord chords | arc arcs | midpoint midpoints | bisector bisectors
@@ -116,6 +125,14 @@ deeper | wider | narrower | longer | higher | lower
 和 加 共 | 剩
 涨 | 降 跌
 上 | 下
+切 | 交 | 离 | 垂
+行 | 列
+首 | 末
+收 | 付 支
+胜 赢 成 | 败 输
+凸 | 凹
+顶 | 底
+公 | 私
 左 | 右
 东 | 南 | 西 | 北
 快 | 慢
@@ -135,8 +152,51 @@ STRONG: dict[str, int] = {
 }
 """A strong word's class."""
 
-WEAK: dict[str, tuple[int, int]] = {}
-"""A weak word's field and class."""
+# Things of which one is never another. Classes are divided by "|".
+_TERMS = """
+abelian commutative | simple | cyclic | solvable | nilpotent | normal | free | torsion | dihedral
+| symmetric | antisymmetric skew-symmetric | alternating | reflexive | transitive | associative |
+distributive | group groups | ring rings | field fields | module modules | ideal ideals | subgroup
+subgroups | subring subrings | coset cosets | homomorphism homomorphisms | isomorphism
+isomorphisms | automorphism automorphisms | endomorphism endomorphisms | kernel kernels | image
+images | injective injection injections one-to-one | surjective surjection surjections onto |
+bijective bijection bijections | row rows | column columns | matrix matrices | vector vectors |
+scalar scalars | eigenvalue eigenvalues | eigenvector eigenvectors | singular | nonsingular
+invertible | nullity | diagonalizable | triangular | orthonormal | hermitian | unitary | transpose
+| adjoint | basis bases | dimension dimensions | span spans | success successes | failure failures
+| inclusive | exclusive | bounded | unbounded | compact | connected | disconnected | dense |
+continuous | discontinuous | differentiable | integrable | monotone monotonic | periodic | convex
+| concave | supremum | infimum | limit limits | limsup | liminf | series | sequence sequences |
+domain domains | range ranges | codomain | root roots zeros | pole poles | residue residues |
+coefficient coefficients | exponent exponents | degree | order orders | modulus | argument
+arguments | conjugate | asymptote asymptotes | focus foci | directrix | eccentricity | latus |
+center centers centre centres | altitude altitudes | excenter excircle | tangent tangents
+tangential | secant | normal | intersecting | cotangent cot | cosecant csc | sinh | cosh | tanh |
+arcsin | arccos | arctan | floor | ceiling | gcd gcf hcf | lcm | factorial factorials | palindrome
+palindromes palindromic | vowel vowels | consonant consonants | letter letters | word words | edge
+edges | vertex vertices | tree trees | path paths | cycle cycles | bipartite | planar | eulerian |
+hamiltonian | clique cliques | expectation expected | covariance | correlation | skewness |
+kurtosis | quartile quartiles | percentile percentiles | binomial | poisson | uniform |
+exponential | normal gaussian | hypergeometric | heptagon | nonagon | decagon | dodecagon | kite
+kites | quadrilateral quadrilaterals | tetrahedron | cube cubes | cuboid | octahedron |
+dodecahedron | icosahedron | annulus | sector sectors | segment segments | ray rays | line lines |
+plane planes | point points | angle angles | axis axes | increasing | decreasing | strictly |
+consistent | inconsistent | homogeneous | inhomogeneous | explicit | implicit | divergence | curl
+| gradient | laplacian | necessary | sufficient | converse | contrapositive | numerators |
+denominators | principal interest | binary | ternary | octal | decimal | hexadecimal | unlimited |
+limited | labeled labelled distinguishable | unlabeled unlabelled indistinguishable | slope slopes
+gradient | height heights | width | length lengths | depth | determinant | trace | rank
+"""
+
+TERMS: dict[str, frozenset[int]] = {}
+"""The classes of a term of mathematics."""
+
+for _number, _words in enumerate(_TERMS.split("|")):
+    for _word in _words.split():
+        TERMS[_word] = TERMS.get(_word, frozenset()) | {_number}
+
+WEAK: dict[str, dict[int, int]] = {}
+"""A weak word's class in each of its fields."""
 
 FIELDS: list[frozenset[str]] = []
 """The words of each field."""
@@ -146,7 +206,7 @@ for _field, _line in enumerate(_WEAK.strip().splitlines()):
     for _number, _words in enumerate(_line.split("|")):
         for _word in _words.split():
             if _word not in STRONG:
-                WEAK.setdefault(_word, (_field, _number))
+                WEAK.setdefault(_word, {}).setdefault(_field, _number)
 
 STOP = frozenset(
     """

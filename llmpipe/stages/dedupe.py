@@ -9,8 +9,9 @@ written. What is held of a row in between is 50 bytes.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,30 +20,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from llmpipe.algo.gaps import Change, Gaps
 from llmpipe.algo.groups import Ints, best_rows, number_groups, runs
 from llmpipe.algo.held_out import TIERS, HeldOut
-from llmpipe.algo.near import THRESHOLD, Change, Gaps
+from llmpipe.algo.near import THRESHOLD
 from llmpipe.algo.view import view
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem
-from llmpipe.core.row_groups import RowGroups, Taken
+from llmpipe.core.row_groups import RowGroups
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
 from llmpipe.tasks import _likeness as likeness
 from llmpipe.tasks import same_answers
 from llmpipe.tasks._hands import Hands
+from llmpipe.tasks._listing import HITS, LISTED, MERGES, Listing, Texts
 from llmpipe.verifiers import LIBRARIES
 
-MERGES, HITS = "merges.parquet", "hits.parquet"
+__all__ = ["HITS", "MERGES", "Config", "run"]
 
-
-_MERGE = ["tier", "id", "source", "prompt", "kept", "kept_id", "kept_source", "kept_prompt"]
-_HIT = ["tier", "id", "source", "prompt", "held_out", "held_out_id", "held_out_prompt"]
-
-
-def _schema(*names: str) -> pa.Schema:
-    return pa.schema([(name, pa.string()) for name in names])
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +68,8 @@ def run(
 
     Of several rows with one problem that with an answer and a solution is kept, else with an
     answer, and of those the first. Where their answers differ (by the task's own judgement) none
-    is, unless the task's problems have many right ones. ``merges.parquet`` lists the near
-    duplicates with both texts, and pairs that would be but for their answers;
+    is, unless the task's problems have many right ones. ``merges.parquet`` lists the
+    duplicates with both texts, and pairs that would be near ones but for their answers;
     ``hits.parquet`` what was found of ``against``. Hashes have 128 bits, answers' 64.
 
     Raises:
@@ -89,7 +86,7 @@ def run(
             inputs[role if len(artifacts) == 1 else f"{role} {i}"] = artifact
     spec = Spec(
         stage="dedupe",
-        version=2,
+        version=3,
         record=Problem,
         config=config,
         inputs=inputs,
@@ -104,7 +101,7 @@ def run(
     return execute(spec, build, mode)
 
 
-EXACT, CONFLICT, NEAR, HELD, NEAR_HELD, TEMPLATE = range(1, 7)
+EXACT, CONFLICT, NEAR, HELD, NEAR_HELD, TEMPLATE, COPY_HELD = range(1, 8)
 _REASONS = {
     EXACT: "duplicate",
     CONFLICT: "conflicting_answers",
@@ -112,23 +109,8 @@ _REASONS = {
     HELD: "in_held_out",
     NEAR_HELD: "near_held_out",
     TEMPLATE: "held_out_template",
+    COPY_HELD: "near_held_out",  # a copy of what is NEAR_HELD
 }
-_LISTED = 500_000  # rows whose texts are in memory at a time
-
-
-class _Texts:
-    """Rows in memory by their numbers; -1 and below are held-out problems."""
-
-    def __init__(self, taken: Taken, held: Sequence[Mapping[str, Any]]) -> None:
-        self._taken = taken
-        self._held = held
-
-    def __getitem__(self, row: int) -> Mapping[str, Any]:
-        return self._held[-1 - row] if row < 0 else self._taken[row]
-
-    def prompts(self, rows: Sequence[int]) -> Iterator[str]:
-        taken = iter(self._taken.column("prompt", [row for row in rows if row >= 0]))
-        return (self._held[-1 - row]["prompt"] if row < 0 else next(taken) for row in rows)
 
 
 class _Dedupe:
@@ -152,10 +134,8 @@ class _Dedupe:
         self.fate = np.zeros(rows.rows, np.int8)
         self.of: Ints = np.arange(rows.rows)
         self.answers: dict[int, tuple[str, str]] = {}  # of groups in conflict: two of them
-        self.conflicts = self.near_conflicts = 0
-        self.merges = writer.table(MERGES, _schema(*_MERGE, "changes"))
-        if held_out:
-            self.hits = writer.table(HITS, _schema(*_HIT, "changes"))
+        self.conflicts = self.near_conflicts = self.near_skipped = self.near_uncompared = 0
+        self.listing = Listing(rows, self.held, writer, against=bool(held_out))
 
     def run(self) -> None:
         with Hands(self.rows, self.writer.partial) as hands:
@@ -163,7 +143,11 @@ class _Dedupe:
             self._group()
             if self.config.near:
                 self._near(hands)
-        self._list_hits()
+        self._follow()
+        hits = np.flatnonzero(self.prints["tier"])
+        self.listing.hits(hits, self.prints["tier"][hits], self.prints["held"][hits])
+        copies = np.flatnonzero(np.isin(self.fate, (EXACT, COPY_HELD)))
+        self.listing.copies(copies, self.of[copies], self.prints["low"])
         self._write()
 
     def _read(self, hands: Hands) -> None:
@@ -230,31 +214,46 @@ class _Dedupe:
 
     def _near(self, hands: Hands) -> None:
         """Settle what says the same in other words, some blocks of candidates at a time."""
-        rows = np.flatnonzero((self.fate == 0) & (self.prints["near"] != 0))
+        free = self.fate == 0
+        self.near_skipped = int((free & (self.prints["near"] == likeness.SKIPPED)).sum())
+        if self.near_skipped:
+            log.warning(
+                "%d prompts are too long or repeat too much for near duplicates: "
+                "only exact ones of them were looked for",
+                self.near_skipped,
+            )
+        rows = np.flatnonzero(free & (self.prints["near"] > likeness.SKIPPED))
         rows = rows[np.argsort(self.prints["rank"][rows], kind="stable")]
         keys = self.prints["near"][rows]
         numbers = rows
         if self.held:  # they have negative numbers, and go first
-            some = np.flatnonzero(self.held_keys)
+            some = np.flatnonzero(self.held_keys > likeness.SKIPPED)
             numbers = np.concatenate([-1 - some, rows])
             keys = np.concatenate([self.held_keys[some], keys])
         order, starts, stops = runs(keys)
         ours = numbers[order[stops - 1]] >= 0  # held-out problems alone are nothing to compare
         starts, stops, order = starts[ours], stops[ours], numbers[order]
         ends = np.cumsum(stops - starts)
-        for first in range(0, int(ends[-1]) if len(ends) else 0, _LISTED):
-            low, high = np.searchsorted(ends, (first, first + _LISTED), "right")
+        for first in range(0, int(ends[-1]) if len(ends) else 0, LISTED):
+            low, high = np.searchsorted(ends, (first, first + LISTED), "right")
             blocks = [
                 order[a:b].tolist() for a, b in zip(starts[low:high], stops[low:high], strict=True)
             ]
             self._merge(blocks, hands, sum(map(len, blocks)) / int(ends[-1]))
-            self._progress(1, self.rows.rows * min(1, (first + _LISTED) / int(ends[-1])))
+            self._progress(1, self.rows.rows * min(1, (first + LISTED) / int(ends[-1])))
+        self.near_uncompared = hands.uncompared
+        if self.near_uncompared:
+            log.warning(
+                "%d pairs of prompts that may be near duplicates were not compared: "
+                "their rows have many others that are nearer",
+                self.near_uncompared,
+            )
 
     def _merge(self, blocks: Sequence[Sequence[int]], hands: Hands, share: float) -> None:
         """Settle some blocks, which hold ``share`` of all rows that are in one."""
         columns = ["id", "task", "source", "prompt", "answer", "payload"]
         rows = (row for block in blocks for row in block if row >= 0)
-        texts = _Texts(self.rows.take(rows, columns), self.held)
+        texts = Texts(self.rows.take(rows, columns), self.held)
         found = [
             (first, second, changes)
             for first, second, changes in hands.pairs(blocks, texts.prompts, self.config.threshold)
@@ -276,16 +275,16 @@ class _Dedupe:
             merged.add(second)
             self.fate[second] = NEAR if first >= 0 else NEAR_HELD
             self.of[second] = first
-            self._list(second, first, changes, texts)
+            self.listing.near(second, first, changes, texts)
         for second, (first, changes) in conflicts.items():
             if second not in merged and first not in merged:
                 self.near_conflicts += 1
-                self._list(second, first, changes, texts, "near, other answer")
+                self.listing.near(second, first, changes, texts, "near, other answer")
 
     def _unlike(
         self,
         found: Sequence[tuple[int, int, Sequence[Change]]],
-        texts: _Texts,
+        texts: Texts,
     ) -> set[tuple[int, int]]:
         """The pairs whose answers differ, held-out problems aside."""
         keys = self.prints["answer"]
@@ -302,37 +301,14 @@ class _Dedupe:
         same = same_answers(list(asked.values()))
         return {pair for pair, equal in zip(asked, same, strict=True) if not equal}
 
-    def _list(
-        self,
-        row: int,
-        first: int,
-        changes: Sequence[Change],
-        texts: _Texts,
-        tier: str = "near",
-    ) -> None:
-        """Note a near duplicate in the table that it belongs to."""
-        one, other = texts[row], texts[first]
-        said = "; ".join(map(str, changes))
-        entry = (tier, one["id"], one["source"], one["prompt"])
-        if first < 0:
-            self.hits.add(*entry, other["held_out"], other["id"], other["prompt"], said)
-        else:
-            place = self.rows.where(first)
-            self.merges.add(*entry, place, other["id"], other["source"], other["prompt"], said)
-
-    def _list_hits(self) -> None:
-        """Note what was found of held-out problems before texts were compared."""
-        hits = np.flatnonzero(self.prints["tier"])
-        for start in range(0, len(hits), _LISTED):
-            some = hits[start : start + _LISTED].tolist()
-            texts = self.rows.take(some, ["id", "source", "prompt"])
-            columns = (texts.column(name, some) for name in ("id", "source", "prompt"))
-            for row, *shown in zip(some, *columns, strict=True):
-                other = self.held[self.prints["held"][row]]
-                self.hits.add(
-                    *(TIERS[self.prints["tier"][row] - 1], *shown),
-                    *(other["held_out"], other["id"], other["prompt"], ""),
-                )
+    def _follow(self) -> None:
+        """Let copies of a near duplicate go with what stays of it."""
+        copies = np.flatnonzero(self.fate == EXACT)
+        via = self.of[copies]
+        gone = np.isin(self.fate[via], (NEAR, NEAR_HELD))
+        copies, via = copies[gone], via[gone]
+        self.fate[copies[self.fate[via] == NEAR_HELD]] = COPY_HELD
+        self.of[copies] = self.of[via]
 
     def _write(self) -> None:
         self.source_names = list(self.sources)
@@ -341,7 +317,7 @@ class _Dedupe:
             for batch in artifact.batches(Problem.SCHEMA.names, batch_size=10_000):
                 fate = self.fate[first : first + batch.num_rows]
                 lost = np.flatnonzero(fate)
-                shown = batch.select(["id", "source", "answer"]).take(pa.array(lost)).to_pylist()
+                shown = batch.select(["id", "answer"]).take(pa.array(lost)).to_pylist()
                 for row, values in zip((first + lost).tolist(), shown, strict=True):
                     self._reject(row, values)
                 self.writer.add_batch(batch.filter(pa.array(fate == 0)))
@@ -358,14 +334,9 @@ class _Dedupe:
             against = other if first == values["answer"] else first
             detail = f"{values['answer']!r} here, {against!r} elsewhere"
         elif fate in (EXACT, NEAR):
-            place = self.rows.where(of)
-            detail = f"of {place}"
-            if fate == EXACT:
-                source = self.source_names[self.prints["source"][of]]
-                texts = (None, place, None, source, None, None)
-                self.merges.add("exact", values["id"], values["source"], *texts)
+            detail = f"of {self.rows.where(of)}"
         else:
-            number = -1 - of if fate == NEAR_HELD else self.prints["held"][row]
+            number = -1 - of if fate in (NEAR_HELD, COPY_HELD) else self.prints["held"][row]
             detail = self.held[number]["held_out"]
         self.writer.reject(values["id"], _REASONS[fate], detail)
 
@@ -378,6 +349,8 @@ class _Dedupe:
             "duplicate_share": round(copies / read, 4) if read else 0.0,
             "conflicts": self.conflicts,
             "near_conflicts": self.near_conflicts,
+            "near_skipped": self.near_skipped,
+            "near_uncompared": self.near_uncompared,
             "contaminated": dropped["in_held_out"] + dropped["near_held_out"],
         }
         if self.held:

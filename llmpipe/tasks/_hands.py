@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from llmpipe.algo.gaps import Change, Gram
 from llmpipe.algo.held_out import HeldOut
-from llmpipe.algo.near import Change, Gram
 from llmpipe.core.pool import Failure, WorkerPool
 from llmpipe.core.row_groups import RowGroup, RowGroups
 from llmpipe.tasks import _likeness
@@ -37,6 +37,7 @@ class Hands:
         self._folder = folder
         self._spilled: list[Path] = []
         many = rows.rows >= _MUCH
+        self.uncompared = 0  # pairs that may be alike, and were too many to look at
         self._pool = (
             WorkerPool(f"{_likeness.__name__}:call", cpu_seconds=3600, chunk=1) if many else None
         )
@@ -61,12 +62,12 @@ class Hands:
         """The pairs in each block of rows of which the second says the same as the first."""
         parts = list(_portions(blocks))
         tasks = ((list(_like(part, prompts)), threshold) for part in parts)
-        return [
-            (block[pair.first], block[pair.second], pair.changes)
-            for part, results in zip(parts, self._map("find_pairs", tasks), strict=True)
-            for block, pairs in zip(part, results, strict=True)
-            for pair in pairs
-        ]
+        found: list[tuple[int, int, Sequence[Change]]] = []
+        for part, results in zip(parts, self._map("find_pairs", tasks), strict=True):
+            for block, (pairs, left) in zip(part, results, strict=True):
+                self.uncompared += left
+                found += ((block[p.first], block[p.second], p.changes) for p in pairs)
+        return found
 
     def counts(self, grams: Iterable[Gram], distinct: NDArray[np.bool_]) -> dict[Gram, float]:
         """In how many ``distinct`` rows each run of tokens occurs; estimated for many rows."""

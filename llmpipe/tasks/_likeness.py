@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from llmpipe.algo.gaps import Gram, masked
 from llmpipe.algo.held_out import TIERS, HeldOut
-from llmpipe.algo.near import Gram, Pair, masked, pairs
+from llmpipe.algo.near import Pair, comparable, pairs
 from llmpipe.algo.normal import normal_form
 from llmpipe.algo.view import View, view
 from llmpipe.core.plugins import load
@@ -110,8 +111,12 @@ def form_of(task: str, prompt: str, answer: str, payload: str) -> str:
 
 
 def near_key(task: str, seen: View) -> int:
-    """64 bits that two problems share if they may be near duplicates; never 0."""
-    return _hash(f"{task}\0{seen.key}") or 1
+    """64 bits that two problems share if they may be near duplicates; `SKIPPED` for no text that
+    can be compared."""
+    return max(SKIPPED + 1, _hash(f"{task}\0{seen.key}")) if comparable(seen) else SKIPPED
+
+
+SKIPPED = 1
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -127,9 +132,9 @@ def _hash(text: str) -> int:
 _NO_ANSWER = answer_key("")
 
 
-def find_pairs(blocks: Sequence[Sequence[str]], threshold: float) -> list[list[Pair]]:
-    """For each block of prompts the pairs that say the same."""
-    return [pairs([normal_form(prompt) for prompt in block], threshold) for block in blocks]
+def find_pairs(blocks: Sequence[Sequence[str]], threshold: float) -> list[tuple[list[Pair], int]]:
+    """For each block of prompts the pairs that say the same, and how many were not looked at."""
+    return [pairs(block, threshold) for block in blocks]
 
 
 def count_grams(file: str, group: int, wanted: bytes, grams: str) -> Counter[Gram]:

@@ -266,6 +266,57 @@ def test_the_sources_of_what_was_dropped_are_recorded(tmp_path: Path) -> None:
     ] * 2
 
 
+def test_exact_duplicates_are_listed_with_both_texts(tmp_path: Path) -> None:
+    first, copy = problem("Find $1 + 1$", source="a"), problem("find 1+1", source="b")
+    dedupe(tmp_path, [first, problem("2 + 2"), copy])
+    assert table(tmp_path, MERGES) == [
+        {
+            "tier": "exact", "id": copy.id, "source": "b", "prompt": "find 1+1",
+            "kept": f"row 1 of {tmp_path / 'in0'}", "kept_id": first.id, "kept_source": "a",
+            "kept_prompt": "Find $1 + 1$", "changes": None,
+        }
+    ]  # fmt: skip
+
+
+def test_what_is_listed_as_kept_is_in_the_output(tmp_path: Path) -> None:
+    """A copy of a near duplicate goes on account of what that was merged with."""
+    spaced = problem(EGGS_TOO.replace("eggs a day", "Eggs  a day"))
+    rows = [problem(EGGS), problem(EGGS_TOO), spaced, problem(EGGS_TOO)]
+    dedupe(tmp_path, rows)
+    assert kept(tmp_path) == rows[:1]
+    merges = table(tmp_path, MERGES)
+    assert {m["kept_id"] for m in merges} == {rows[0].id}
+    assert sorted(m["tier"] for m in merges)[0] == "exact, near"
+    assert {r[2] for r in rejects(tmp_path / "out")} == {f"of row 1 of {tmp_path / 'in0'}"}
+
+
+def test_copies_of_what_is_near_a_held_out_problem_are_contaminated_too(tmp_path: Path) -> None:
+    duck = problem(EGGS_TOO.replace("chicken", "duck"))
+    result = dedupe(tmp_path, [duck, problem("2 + 2"), duck], against=[[problem(EGGS)]])
+    assert [r[1] for r in rejects(tmp_path / "out")] == ["near_held_out"] * 2
+    assert result.figures["contaminated"] == 2
+    assert [(h["tier"], h["held_out_prompt"]) for h in table(tmp_path, HITS)] == [
+        ("near", EGGS)
+    ] * 2
+
+
+def test_prompts_too_long_to_compare_are_counted_and_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [problem("figure " * 3000), problem("in the figure " * 2000), problem("figure " * 3000)]
+    with caplog.at_level("WARNING", "llmpipe.stages.dedupe"):
+        result = dedupe(tmp_path, rows)
+    assert kept(tmp_path) == rows[:2]
+    assert result.figures["near_skipped"] == 2
+    assert [r.getMessage().split(" are ")[0] for r in caplog.records] == ["2 prompts"]
+
+
+def test_prompts_without_content_are_like_none(tmp_path: Path) -> None:
+    rows = [problem(text) for text in ("???", "Solve.", "$$$$$$$$", "求下列各式的值。")]
+    dedupe(tmp_path, rows)
+    assert kept(tmp_path) == rows
+
+
 def test_held_out_problems_are_found_in_every_tier(tmp_path: Path) -> None:
     held = problem(EGGS, "12")
     rows = {
