@@ -10,6 +10,7 @@ children; 2 idle cores give about half of it as wall time for ours, the peers us
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import re
@@ -22,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import planted
 import pyarrow.parquet as pq
@@ -31,6 +32,8 @@ from llmpipe.core.artifact import Artifact
 from llmpipe.core.records import Problem
 from llmpipe.core.run import Mode, Spec, Writer, execute
 from llmpipe.stages.dedupe import HITS, Config, run
+
+T = TypeVar("T")
 
 WORD = re.compile(r"\S+")
 SHINGLE, PERMUTATIONS, SIMILAR = 3, 128, 0.8
@@ -63,9 +66,15 @@ def cpu() -> float:
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def kept_by(config: Config, source: Path, folder: Path) -> set[int]:
-    run(config, [source], folder / "out", Mode(force=True))
-    rows = Artifact.open(folder / "out", Problem).batches(["subject"])
+def timed(call: Callable[[], T]) -> tuple[T, float, float]:
+    """What a call returns, its wall seconds, and its CPU seconds with its children's."""
+    clock, used = time.monotonic(), cpu()
+    made = call()
+    return made, time.monotonic() - clock, cpu() - used
+
+
+def kept_in(out: Path) -> set[int]:
+    rows = Artifact.open(out, Problem).batches(["subject"])
     return {int(s) for batch in rows for s in batch["subject"].to_pylist()}
 
 
@@ -160,7 +169,7 @@ def contaminated(count: int, seed: int) -> tuple[list[str], list[planted.Row]]:
     return held, rows
 
 
-def eight_grams(held: Sequence[str], rows: Sequence[planted.Row]) -> list[bool]:
+def eight_grams(held: Sequence[str], rows: Sequence[planted.Row], folder: Path) -> list[bool]:
     """open-r1's rule: any eight words in a row, lower case, that a held-out problem has too."""
 
     def grams(text: str) -> set[str]:
@@ -192,23 +201,25 @@ def measure(method: str, count: int, seed: int) -> dict[str, Any]:
     """One method in this process."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        gc.collect()
         if method in ("against", "eight_grams"):
             held, rows = contaminated(count // 5, seed)
-            clock, used = time.monotonic(), cpu()
-            hits = against(held, rows, folder) if method == "against" else eight_grams(held, rows)
+            find = against if method == "against" else eight_grams
+            hits, wall, spent = timed(lambda: find(held, rows, folder))
             result = flagged(rows, hits)
         else:
             rows = planted.corpus(count, seed)
             texts = [row.text for row in rows]
             if method in ("exact", "near"):
-                source = artifact(texts, folder / "in")
-                clock, used = time.monotonic(), cpu()
-                kept = kept_by(Config(near=method == "near"), source, folder)
+                source, config = artifact(texts, folder / "in"), Config(near=method == "near")
+                out = folder / "out"
+                gc.freeze()  # the corpus is this script's, not the command's, to look through
+                _, wall, spent = timed(lambda: run(config, [source], out, Mode(force=True)))
+                kept = kept_in(out)
             else:
-                clock, used = time.monotonic(), cpu()
-                kept = (datasketch_kept if method == "datasketch" else rensa_kept)(texts)
+                find_kept = datasketch_kept if method == "datasketch" else rensa_kept
+                kept, wall, spent = timed(lambda: find_kept(texts))
             result = judged(rows, kept)
-        wall, spent = time.monotonic() - clock, cpu() - used
     peak = max(
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

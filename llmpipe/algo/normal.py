@@ -114,7 +114,7 @@ def _prepared(text: str) -> str:
     if not text.isascii():
         text = plain(text)
     if "A" in text:
-        text = _ARTICLE.sub(r"\1a", text)
+        text = _with_small_articles(text)
     if "{" in text and _SET.search(text):
         text = _with_escaped_sets(text)
     return text
@@ -122,9 +122,32 @@ def _prepared(text: str) -> str:
 
 # "A train" at the beginning of a sentence, but neither "A is a set" nor anything in a formula.
 _ARTICLE = re.compile(
-    r"""(^\s*|[.?!:;]["')]?\s+)A(?=\s+(?!(?i:is|are|was|and|or|has|lies|be|to|in|of|on)\b)"""
+    r"""A(?=\s+(?!(?i:is|are|was|and|or|has|lies|be|to|in|of|on)\b)"""
     r"(?:[a-z]{2}|[A-Z][a-z]|[A-Z]{4}))"
 )
+
+
+_STOPS = (".", "?", "!", ":", ";")
+
+
+def _with_small_articles(text: str) -> str:
+    """The article at the beginning of a sentence in small letters, as it is elsewhere."""
+    parts: list[str] = []
+    end = 0
+    for match in _ARTICLE.finditer(text):  # begins with a letter, which is quick to look for
+        before = text[end : match.start()]
+        ahead = before.rstrip()
+        if len(ahead) == len(before) and before:
+            continue  # the end of a word
+        if ahead[-1:] in ('"', "'", ")"):
+            starts = ahead[-2:-1] in _STOPS
+        else:
+            starts = ahead[-1:] in _STOPS or not (ahead or end)
+        if starts:
+            parts += (before, "a")
+            end = match.end()
+    return "".join(parts) + text[end:] if parts else text
+
 
 # {a_n}, {a_{n}} and {1, 2}
 _BRACED = r"\{(\s*[a-zA-Z]_(?:\w|\{\w+\})\s*|[^{}\\$,]+,[^{}\\$]+)\}"
