@@ -80,6 +80,7 @@ class VllmEngine:
                 Path(given.get("tokenizer", folder)),
                 trust_remote_code=bool(given.get("trust_remote_code", False)),
             )
+            _let_llvmlite_be_looked_at()
             try:
                 # The context is that of vLLM's `LLM`: batch sizes for throughput, not for latency.
                 self._engine = LLMEngine.from_engine_args(
@@ -168,6 +169,27 @@ def _generation(request: Request, output: Any) -> Generation:
         completion_tokens=len(answer.token_ids),
         error=f"vLLM ended it: {answer.finish_reason}" if reason == "error" else None,
     )
+
+
+def _let_llvmlite_be_looked_at() -> None:
+    """Where Numba was used before in this process, vLLM 0.32 would fail to load.
+
+    It reads the ``__dict__`` of every object in every module (triton_utils/dispatcher.py). The
+    library object of llvmlite takes that for a C function's name, and answers with a function.
+    """
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    if ffi is None or hasattr(type(ffi.lib), "llmpipe_guarded"):
+        return
+    library = type(ffi.lib)
+    look_up = library.__getattr__
+
+    def guarded(self: Any, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return look_up(self, name)
+
+    library.__getattr__ = guarded
+    library.llmpipe_guarded = True
 
 
 def prepare(folder: Path, sampling: Sampling) -> dict[str, Any]:

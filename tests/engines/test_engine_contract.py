@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -34,6 +36,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     model = "any" if name == "scripted" else str(request.getfixturevalue("smol_model"))
     if name == "vllm":
         pytest.importorskip("vllm", reason="vLLM is not installed here")
+        if importlib.util.find_spec("numba"):
+            importlib.import_module("numba")  # as a process has that drew mazes before
     made = load("engines", name)(
         model, Sampling(temperature=0, max_tokens=_MAX_TOKENS), _OPTIONS[name]
     )
@@ -175,3 +179,15 @@ def test_vllm_says_nothing_on_stdout_and_takes_seeds_of_63_bits(
     assert capfd.readouterr().out == ""
     assert texts[0] == texts[2]
     assert texts[0] != texts[1]
+
+
+def test_llvmlite_can_be_looked_at_and_still_works() -> None:
+    numba = pytest.importorskip("numba", reason="Numba is not installed here")
+    from llvmlite.binding import ffi
+
+    from llmpipe.engines.vllm import _let_llvmlite_be_looked_at
+
+    _let_llvmlite_be_looked_at()
+    _let_llvmlite_be_looked_at()
+    assert not hasattr(ffi.lib, "__dict__")
+    assert numba.njit(lambda x: x + 1)(1) == 2
