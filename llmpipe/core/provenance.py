@@ -19,8 +19,8 @@ def stamp() -> str:
 
 
 def now() -> str:
-    """The time now in UTC, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    """The time now in UTC, to the millisecond: two stages may end within a second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
 def versions(libraries: Sequence[str]) -> dict[str, str]:
