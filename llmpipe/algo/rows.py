@@ -149,6 +149,23 @@ def math_problem(
     )
 
 
+def math_row(source: str, row: Mapping[str, Any]) -> Problem | Drop:
+    """A row of MATH (Hendrycks et al. 2021, arXiv:2103.03874): the answer is the solution's box."""
+    answer = boxed(row["solution"])
+    if answer is None:
+        return Drop(reason="no_final_answer", detail=f"{row['solution']!r}"[-80:])
+    level, difficulty = math_level(row["level"])
+    return math_problem(
+        source=source,
+        prompt=row["problem"],
+        answer=answer,
+        solution=row["solution"],
+        level=level,
+        subject=row["type"],
+        difficulty=difficulty,
+    )
+
+
 def one_answer(answers: Any) -> str | Drop:
     """The only answer in a list of them; several are not said to be all asked for, or any of."""
     found: Sequence[str] = list(dict.fromkeys(texts(answers)))

@@ -11,29 +11,10 @@ Answers, levels and difficulty as in MATH.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from llmpipe.algo.rows import boxed, math_level, math_problem
-from llmpipe.core.protocols import Drop, Recipe
-from llmpipe.core.records import Problem
-
-
-def _convert(row: Mapping[str, Any]) -> Problem | Drop:
-    answer = boxed(row["solution"])
-    if answer is None:
-        return Drop(reason="no_final_answer", detail=f"{row['solution']!r}"[-80:])
-    level, difficulty = math_level(row["level"])
-    return math_problem(
-        source="math-lighteval",
-        prompt=row["problem"],
-        answer=answer,
-        solution=row["solution"],
-        level=level,
-        subject=row["type"],
-        difficulty=difficulty,
-    )
-
+from llmpipe.algo.rows import math_row
+from llmpipe.core.protocols import Recipe
 
 RECIPE = Recipe(
     task="math",
@@ -42,5 +23,5 @@ RECIPE = Recipe(
     parts=("data",),
     test_split="test",
     columns=("problem", "level", "solution", "type"),
-    convert=_convert,
+    convert=partial(math_row, "math-lighteval"),
 )
