@@ -24,7 +24,7 @@ from llmpipe.core.pool import Failure
 from llmpipe.core.protocols import Task
 from llmpipe.core.records import Problem, Rollout, Verdict, problem_id
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
-from llmpipe.tasks import judges
+from llmpipe.tasks import gold_judges
 from llmpipe.verifiers import LIBRARIES
 
 RULES = (
@@ -128,7 +128,7 @@ def run(
         config=config,
         inputs=inputs,
         out=out,
-        version=3,  # goes up when the rules in algo/ change what is kept
+        version=4,  # goes up when the rules in algo/ change what is kept
         plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
         pinned=LIBRARIES,
     )
@@ -220,10 +220,9 @@ def _write_verifiable(
     def calls() -> Iterator[tuple[Any, ...]]:
         for was, problem in passing:
             waiting.append((was, problem))
-            boxed = f"\\boxed{{{problem.answer}}}"
-            yield problem.task, problem.answer, problem.payload, boxed, "stop", "boxed"
+            yield problem.task, problem.answer, problem.payload
 
-    with judges(tasks) as pool:
+    with gold_judges(tasks) as pool:
         for score in pool.map(calls()):
             was, problem = waiting.popleft()
             kind = score.kind if isinstance(score, Failure) else score.status

@@ -35,6 +35,19 @@ def judge(
     return score
 
 
+def judge_gold(task: str, answer: str, payload: str) -> Score:
+    """Score a gold answer as a response to its own problem; an error where it can't be read."""
+    if why := load("tasks", task).unreadable(answer):
+        return Score(status="error", extracted=answer, detail=why)
+    return judge(task, answer, payload, f"\\boxed{{{answer}}}", "stop", "boxed")
+
+
+def gold_judges(tasks: Iterable[str]) -> WorkerPool:
+    """Workers that call `judge_gold` for problems of these tasks, `CPU_SECONDS` a call."""
+    warm_up = [(task, "x", "{}") for task in tasks]
+    return WorkerPool("llmpipe.tasks:judge_gold", cpu_seconds=CPU_SECONDS, warm_up=warm_up)
+
+
 def judges(tasks: Iterable[str]) -> WorkerPool:
     """Workers that call `judge` for problems of these tasks, `CPU_SECONDS` a call."""
     # The first call of a rule loads its libraries, which is not to be charged to a response.

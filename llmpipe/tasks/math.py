@@ -21,6 +21,11 @@ class MathTask:
     def malformed(self, problem: Problem) -> str | None:
         return None if problem.prompt.strip() else "the prompt is empty"
 
+    def unreadable(self, answer: str) -> str | None:
+        from llmpipe.verifiers.math import unreadable
+
+        return unreadable(answer)
+
     def judge(
         self,
         answer: str,

@@ -40,6 +40,10 @@ class MazeTask:
             return str(e)
         return None
 
+    def unreadable(self, answer: str) -> str | None:
+        """Never: a path is judged on the grid, whatever the gold one is."""
+        return None
+
     def judge(
         self,
         answer: str,

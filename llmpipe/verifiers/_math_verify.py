@@ -15,6 +15,14 @@ from llmpipe.algo.answers.words import is_sentence
 
 _LONGEST = 400
 _TOWER = re.compile(r"\^\s*\{?\s*\d+\s*\^|\^\s*\{?\s*\d{5}|\d{5}\s*\}?\)?\s*!|!\s*\)?\s*!")
+_NOT_ITS = re.compile(
+    r"(?<![\\A-Za-z])(?:of|to|by|if|for|when|otherwise|else)(?![A-Za-z])|\\[lc]?dots(?![A-Za-z])|\.\.\."
+    r"|(?<![\\A-Za-z])[A-Za-z](?:'+|\^\{?\\prime\}?)?\s?\(-?\d+\)|(?<!\.)\\overline"
+    r"|'s(?![A-Za-z])"
+)
+_LOGIC = re.compile(
+    r"\\(?:land|lor|wedge|vee|neg|lnot|to|(?:left)?(?:right|Right)arrow|implies|iff)(?![A-Za-z])"
+)
 _AFTER_OPERATOR = re.compile(r"(?<=[-+*/=(\[{^]) ")
 
 
@@ -45,7 +53,10 @@ def equal(left: str, right: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> tuple[Any, ...]:
-    if len(text) > _LONGEST or is_sentence(text):  # it takes words for products of letters
+    # It takes words for products of letters, and values of functions for products too.
+    if len(text) > _LONGEST or is_sentence(text) or _NOT_ITS.search(text):
+        return ()
+    if "\\lim" not in text and _LOGIC.search(text):
         return ()
     if _TOWER.search(text):
         raise TooLargeError("a number of too many digits")

@@ -83,10 +83,10 @@ def _answer(response: str, extract: str) -> tuple[str | None, str]:
     text = after_thinking(response)
     tag = last_tag(text) if extract == "auto" else None
     boxes = find_boxes(text if tag is None else tag)
+    if boxes.open and (boxes.cut_off or boxes.last is None):
+        return None, "the last box is never closed"
     if boxes.last is not None:
         return boxes.last, ""
-    if boxes.open:
-        return None, "the box is never closed"
     if tag:
         return tag, ""
     return None, "the box is empty" if boxes.closed else "no box"

@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmpipe.algo.generations import (
-    Sample,
-    Taken,
-    chat,
-    gold_text,
-    is_grid,
-    response_texts,
-    take,
-)
+from llmpipe.algo.generations import Sample, Taken, take
 from llmpipe.algo.layouts import Keys, find_keys, look_up
 from llmpipe.core.protocols import Drop
 
@@ -35,6 +27,10 @@ from llmpipe.core.protocols import Drop
         (
             ["index", "input", "target", "sample_score"],
             *["evalscope", "target", "sample_score.score.prediction"],
+        ),
+        (
+            ["input", "output", "gts", "score", "step", "acc", "request_id"],
+            *["verl's rollout dump", "gts", "output"],
         ),
         (["question", "gt", "output"], "rows", "gt", "output"),
     ],
@@ -73,80 +69,6 @@ def test_keys_lead_into_rows() -> None:
     assert look_up({"a": None}, "a.b") is None
 
 
-@pytest.mark.parametrize(
-    ("cell", "text"),
-    [
-        ("  1/2 ", "  1/2 "),
-        (18, "18"),
-        (2.5, "2.5"),
-        (["x+1"], "x+1"),
-        ('["\\\\frac{1}{2}"]', "\\frac{1}{2}"),
-        ('["a", not JSON', '["a", not JSON'),
-        ("6 * 3 = <<6*3=18>>18\n#### 18", " 18"),
-        ("S.E\n...\n", "S.E\n..."),
-        (None, None),
-        ("", None),
-        (" \n", None),
-        (True, None),
-        (["1", "2"], None),
-        ({"a": 1}, None),
-    ],
-)
-def test_gold_answers(cell: Any, text: str | None) -> None:
-    assert gold_text(cell)[0] == text
-
-
-@pytest.mark.parametrize(
-    ("cell", "texts"),
-    [
-        ("so 2", ["so 2"]),
-        ("", [""]),
-        (2, ["2"]),
-        (["a", "b"], ["a", "b"]),
-        ([["a", "b"]], ["a", "b"]),
-        ({"role": "assistant", "content": "a"}, ["a"]),
-        ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], ["a"]),
-        (
-            [{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"text": "b"}]}],
-            ["ab"],
-        ),
-        ([{"text": "a"}, {"text": "b"}], ["a", "b"]),
-        ([], []),
-        (None, None),
-        ([["-3.0", False]], None),  # log-likelihoods
-    ],
-)
-def test_responses(cell: Any, texts: list[str] | None) -> None:
-    assert response_texts(cell) == texts
-
-
-USER = [{"role": "user", "content": "1+1?"}]
-
-
-@pytest.mark.parametrize(
-    ("cell", "messages"),
-    [
-        ("1+1?", USER),
-        (USER, USER),
-        (['[{"role": "user", "content": "1+1?"}]'], USER),
-        ('[{"role": "user", "content": "1+1?"}]', USER),
-        ("[{x}]", [{"role": "user", "content": "[{x}]"}]),
-        (" ", []),
-        (None, []),
-        ([{"role": "user", "content": None}], []),
-        (["a", "b"], []),
-    ],
-)
-def test_prompts(cell: Any, messages: list[dict[str, str]]) -> None:
-    assert chat(cell) == messages
-
-
-def test_grids_are_told_from_answers() -> None:
-    assert is_grid("S.\n*E")
-    assert not is_grid("S.E")
-    assert not is_grid("1\n2")
-
-
 KEYS = Keys(name="rows", answer="gold", response="out", prompts=("prompt",))
 
 
@@ -183,6 +105,12 @@ def test_what_came_after_the_prompt_is_no_part_of_it() -> None:
         ({"gold": ["1", "2"]}, "no_answer"),
         ({"out": None}, "no_response"),
         ({"out": []}, "no_response"),
+        ({"out": {"role": "assistant", "content": None}}, "no_response"),
+        ({"out": [["-3.0", False]]}, "no_response"),
+        ({"out": [{"type": "text", "text": "2"}, {"type": "image_url"}]}, "not_text"),
+        ({"out": ["2", {"content": [{"type": "image", "image": "..."}]}]}, "not_text"),
+        ({"prompt": [{"role": "user", "content": [{"type": "image_url"}]}]}, "not_text"),
+        ({"prompt": '[{"role": "user", "content": [{"type": "input_audio"}]}]'}, "not_text"),
         ({"prompt": ""}, "no_prompt"),
         ({"prompt": [{"role": "system", "content": "s"}]}, "no_prompt"),
         ({"out": "bad \ud800"}, "not_unicode"),
@@ -217,3 +145,42 @@ def test_a_single_response_has_single_values() -> None:
     taken = take(row(finish_reason="length", num_generated_tokens="12"), KEYS)
     assert isinstance(taken, Taken)
     assert taken.samples == [Sample(text="it is 2", finish_reason="length", tokens=12)]
+
+
+def test_a_null_among_responses_is_a_sample_that_failed() -> None:
+    taken = take(row(out=["it is 2", None, "3"], finish_reason=["stop", "length", "length"]), KEYS)
+    assert isinstance(taken, Taken)
+    assert taken.samples == [
+        Sample(text="it is 2", finish_reason="stop", tokens=0),
+        Sample(text="", finish_reason="error", tokens=0, error="no text"),
+        Sample(text="3", finish_reason="length", tokens=0),
+    ]
+    failed = take(row(out=["2"], finish_reason="abort"), KEYS)
+    assert isinstance(failed, Taken)
+    assert failed.samples[0].error == "the file says abort"
+    nothing = take(row(out=[None, None]), KEYS)
+    assert isinstance(nothing, Taken)
+    assert [s.error for s in nothing.samples] == ["no text"] * 2
+
+
+def test_messages_of_the_model_alone_are_samples_with_their_own_ends() -> None:
+    said = [{"role": "assistant", "content": text} for text in ("it is 2", "it is")]
+    taken = take(row(out=said, finish_reasons=["stop", "length"]), KEYS)
+    assert isinstance(taken, Taken)
+    assert [(s.text, s.finish_reason) for s in taken.samples] == [
+        *[("it is 2", "stop"), ("it is", "length")]
+    ]
+    choices = [{"index": i, "message": m, "finish_reason": "length"} for i, m in enumerate(said)]
+    taken = take(row(out=choices), KEYS)
+    assert isinstance(taken, Taken)
+    assert [(s.text, s.finish_reason) for s in taken.samples] == [
+        *[("it is 2", "length"), ("it is", "length")]
+    ]
+
+
+def test_a_prompt_in_parts_is_read() -> None:
+    parts = [{"type": "text", "text": "1+1"}, {"type": "text", "text": "?"}]
+    for prompt in (parts, [{"role": "user", "content": parts}]):
+        taken = take(row(prompt=prompt), KEYS)
+        assert isinstance(taken, Taken)
+        assert taken.messages == [{"role": "user", "content": "1+1?"}]

@@ -78,7 +78,6 @@ def test_equal_answers(gold: str, answer: str) -> None:
         ("Evelyn", "Mary"),
         ("A", "B"),
         ("32349", "32, 349"),
-        ("5", "five"),
         ("5", ""),
         ("1/2", "1/0"),
     ],
@@ -92,8 +91,7 @@ def test_different_answers(gold: str, answer: str) -> None:
     [
         ("", r"\boxed{5}"),
         (r"\frac{1}{", r"\boxed{5}"),
-        ("The claim holds for all even numbers above two.", r"\boxed{5}"),
-        ("The claim holds for all even.", r"\boxed{The claim holds for all even.}"),
+        ("The claim holds for all even numbers.", r"\boxed{It is true for all of the primes.}"),
     ],
 )
 def test_a_gold_that_cannot_be_read_is_an_error(gold: str, response: str) -> None:

@@ -53,6 +53,8 @@ def test_a_run_on_is_four_times_the_cells() -> None:
     ("response", "finish_reason", "status"),
     [
         (r"\boxed{RR", "length", "truncated"),
+        (r"\boxed{RRDD}. Wait, \boxed{DD", "length", "truncated"),
+        (r"\boxed{RRDD}. Wait, \boxed{DD", "stop", "no_answer"),
         (r"\boxed{RR", "stop", "no_answer"),
         ("RR", "length", "truncated"),
         ("The answer is RR", "stop", "no_answer"),

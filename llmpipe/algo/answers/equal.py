@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
+from itertools import pairwise
 
-from llmpipe.algo.answers.equations import difference, same_equation, same_inequality, solved
+from llmpipe.algo.answers.clock import same_time
+from llmpipe.algo.answers.equations import (
+    difference,
+    has_roots,
+    same_equation,
+    same_inequality,
+    solved,
+)
+from llmpipe.algo.answers.labels import (
+    apart,
+    as_point,
+    in_usual_order,
+    is_call,
+    is_named,
+    label,
+    same_name,
+    value,
+    variables,
+    worded,
+)
+from llmpipe.algo.answers.logic import same_logic
 from llmpipe.algo.answers.matrices import multiplied_out
+from llmpipe.algo.answers.quantities import comparable
 from llmpipe.algo.answers.regions import is_region, same_region
 from llmpipe.algo.answers.scalars import same_scalar
-from llmpipe.algo.answers.tree import Node, TooLargeError, UnreadableError, num, sym
+from llmpipe.algo.answers.signs import signs, spread
+from llmpipe.algo.answers.tree import Node, TooLargeError, UnreadableError, num, replaced, sym
 from llmpipe.algo.answers.values import exact
 
 _MOST_ITEMS = 200
-_MOST_SIGNS = 4
 _PARAMETERS = frozenset("kmnlj")
 
 
@@ -25,17 +46,21 @@ def equal(a: Node, b: Node, free: bool = False) -> bool:
     """
     if _equal(a, b):
         return True
-    x, y = _value(a), _value(b)
+    if (worded(a) is None) != (worded(b) is None):  # "Area: 5" is 5, and S = 5
+        return _equal(*(value(n) if worded(n) is not None else n for n in (a, b)))
+    if (a.op == "given") != (b.op == "given"):
+        return _equal(*(n.args[0] if n.op == "given" else n for n in (a, b)))
+    x, y = value(a), value(b)
     names, others = x.symbols(), y.symbols()
     for constant, small in (("C", "c"), ("K", "k")):  # of integration, mostly
         if (constant in names) != (constant in others) and (small in names) != (small in others):
-            return _equal(_renamed(x, small, constant), _renamed(y, small, constant))
+            return _equal(*(replaced(n, sym(small), sym(constant)) for n in (x, y)))
     if len(names) != 1 or len(others) != 1 or names == others:
         return False
     (name,), (other,) = names, others
     if not free and not (_is_periodic(x, name) and _is_periodic(y, other)):
         return False
-    return _equal(x, _renamed(y, other, name))
+    return _equal(x, replaced(y, sym(other), sym(name)))
 
 
 def _is_periodic(node: Node, name: str) -> bool:
@@ -43,31 +68,34 @@ def _is_periodic(node: Node, name: str) -> bool:
     return name in _PARAMETERS and any(n.op == "const" and n.value == "pi" for n in node.walk())
 
 
-def _renamed(node: Node, old: str, new: str) -> Node:
-    if node.op == "sym":
-        return sym(new) if node.value == old else node
-    return Node(node.op, tuple(_renamed(n, old, new) for n in node.args), node.value)
-
-
 def _equal(a: Node, b: Node) -> bool:
     if a == b:
         return True
+    if a.op == b.op == "mul" and a.value == b.value == "word":  # an order of letters: SOS, HHT
+        return [n.value for n in a.args] == [n.value for n in b.args]
+    if "given" in (a.op, b.op):
+        return a.op == b.op and _same_case(a, b)
+    if "logic" in (a.op, b.op):
+        return a.op == b.op and same_logic(a, b)
     a, b = multiplied_out(a), multiplied_out(b)
-    if _is_conditional(a) != _is_conditional(b):
-        return any(_equal(*pair) for pair in product(_unconditional(a), _unconditional(b)))
+    if _is_conditional(a) != _is_conditional(b) and _equal(_unconditional(a), _unconditional(b)):
+        return True
     if a.op == b.op == "mod":
         return _same_residue(a, b)
     a, b = (n.args[0] if n.op == "mod" else n for n in (a, b))
-    if _signs(a) or _signs(b):
-        return any(_equal(x, y) for x, y in product(_spread(a), _spread(b)))
+    if signs(a) or signs(b):
+        return _equal(spread(a), spread(b))
     if is_region(a) or is_region(b):
-        return _same_regions(a, b)
+        pair = comparable(a, b)
+        return pair is not None and _same_regions(*pair)
     if a.op == "rel" or b.op == "rel":
         return _same_equations(a, b)
     if a.op == "in" or b.op == "in":
         return _same_members(a, b)
     if a.op in ("seq", "matrix") or b.op in ("seq", "matrix"):
-        return _same_lists(*(n.args[1] if n.op == "mul" and _is_call(n) else n for n in (a, b)))
+        return _same_lists(as_point(a), as_point(b))
+    if "clock" in (a.op, b.op):
+        return same_time(a, b)
     if a.op == b.op == "ratio" and len(a.args) == len(b.args):
         first = zip(a.args, b.args, strict=True)
         return all(
@@ -78,16 +106,24 @@ def _equal(a: Node, b: Node) -> bool:
     return same_scalar(a, b)
 
 
+def _same_case(a: Node, b: Node) -> bool:
+    left, right = label(a), label(b)
+    return bool(left and right and same_name(left[0], right[0]) and _equal(left[1], right[1]))
+
+
 def _is_conditional(node: Node) -> bool:
-    """A value and inequalities after it: "t^2, t > 0"."""
+    """A formula and inequalities of its variables after it: "t^2, t > 0"."""
     if node.op != "seq" or node.value != "" or len(node.args) < 2:
         return False
     first, *others = node.args
-    return not is_region(first) and all(n.op == "rel" and is_region(n) for n in others)
+    known = first.symbols()
+    return not is_region(first) and all(
+        n.op == "rel" and is_region(n) and n.symbols() <= known for n in others
+    )
 
 
-def _unconditional(node: Node) -> tuple[Node, ...]:
-    return (node.args[0], node) if _is_conditional(node) else (node,)
+def _unconditional(node: Node) -> Node:
+    return node.args[0] if _is_conditional(node) else node
 
 
 def _same_residue(a: Node, b: Node) -> bool:
@@ -108,128 +144,53 @@ def _is_time(a: Node, b: Node) -> bool:
     return longer[: len(shorter)] == shorter and extra == (num(0),) and len(shorter) == 2
 
 
-# Signs of plus or minus: each is two answers.
-
-
-def _signs(node: Node) -> int:
-    return sum(n.op in ("pm", "mp") for n in node.walk())
-
-
-def _spread(node: Node) -> Iterator[Node]:
-    """The answer with its signs written out: all alike, or each by itself."""
-    count = _signs(node)
-    if not count:
-        yield node
-        return
-    if count > _MOST_SIGNS:
-        raise TooLargeError(f"more than {_MOST_SIGNS} signs of plus or minus")
-    alike = [(True,) * count, (False,) * count]
-    yield _with_signs(node, alike)
-    if count > 1:
-        yield _with_signs(node, list(product((True, False), repeat=count)))
-
-
-def _with_signs(node: Node, choices: Sequence[tuple[bool, ...]]) -> Node:
-    if node.op == "seq" and node.value in ("", "{}"):
-        items: list[Node] = []
-        for item in node.args:
-            inner = _with_signs(item, _cut(choices, _signs(item))) if _signs(item) else item
-            items += inner.args if inner.op == "seq" and inner.value == "" else [inner]
-        return Node("seq", tuple(items), node.value)
-    if node.op == "rel" and node.value == ("=",) and not _signs(node.args[0]):
-        right = _with_signs(node.args[1], choices)
-        items = [Node("rel", (node.args[0], x), ("=",)) for x in right.args]
-        return Node("seq", tuple(items), "")
-    written = [_signed(node, list(choice)) for choice in choices]
-    return Node("seq", tuple(dict.fromkeys(written)), "")
-
-
-def _cut(choices: Sequence[tuple[bool, ...]], size: int) -> list[tuple[bool, ...]]:
-    return list(dict.fromkeys(choice[:size] for choice in choices))
-
-
-def _signed(node: Node, choice: list[bool]) -> Node:
-    if node.op in ("pm", "mp"):
-        plus = choice.pop(0) == (node.op == "pm")
-        left, right = (_signed(n, choice) for n in node.args)
-        return Node("add", (left, right if plus else Node("neg", (right,))))
-    return Node(node.op, tuple(_signed(n, choice) for n in node.args), node.value)
-
-
-# Labels: "x = 5" is 5, and "x = 5" is not "y = 5".
-
-
-def _value(node: Node) -> Node:
-    split = _label(node)
-    return split[1] if split else node
-
-
-def _label(node: Node) -> tuple[Node, Node] | None:
-    """The name and the value of "x = ... = 5", "5 = x", "f(x) = x + 1", "|AB| = 1"."""
-    if node.op == "in":
-        return node.args[0], node.args[1]
-    if node.op != "rel" or set(node.value) != {"="}:
-        return None
-    first, last = node.args[0], node.args[-1]
-    if not _is_name(first) or (last.op == "sym" and first.op != "sym" and not _is_call(first)):
-        first, last = last, first
-    return (first, last) if _is_name(first) else None
-
-
-def _is_name(node: Node) -> bool:
-    if _is_call(node):
-        return True
-    if node.op in ("num", "const", "matrix", "mod") or (node.op == "seq" and node.value == ""):
-        return False
-    return all(map(_is_name, node.args))
-
-
-def _is_call(node: Node) -> bool:
-    return node.op == "apply" or (node.op == "mul" and node.value == "call")
-
-
-def _same_name(a: Node, b: Node) -> bool:
-    """The same variable; of functions, the same function."""
-    if a.op == b.op == "apply":
-        return bool(a.value == b.value)
-    if a == b:
-        return True
-    called = a.op == b.op == "mul" and a.value == b.value == "call"
-    return called and a.args[0] == b.args[0] and a.args[1].op == b.args[1].op == "sym"
-
-
-def _variables(a: Node, b: Node) -> tuple[str, str]:
-    """The variables of two functions' names: f(z) = z is f(x) = x."""
-    if a != b and a.args and b.args and a.args[-1].op == b.args[-1].op == "sym":
-        return a.args[-1].value, b.args[-1].value
-    return "", ""
-
-
 def _same_equations(a: Node, b: Node) -> bool:
-    left, right = _label(a), _label(b)
+    left, right = label(a), label(b)
     if a.op == b.op == "rel":
-        if left and right and _same_name(left[0], right[0]):
-            value = _renamed(right[1], *_variables(right[0], left[0]))
-            if _equal(left[1], value):
-                return True
+        if (
+            left
+            and right
+            and same_name(left[0], right[0])
+            and _equal(left[1], replaced(right[1], *variables(right[0], left[0])))
+        ):
+            return True
+        if worded(a) is not None or worded(b) is not None:
+            return False
         f, g = difference(a), difference(b)
         if not f.symbols() and not g.symbols():
             return any(_in_order(x, b.args) for x in (a.args, a.args[::-1]))
         return _is_scalar(f) and _is_scalar(g) and same_equation(f, g)
     (relation, labelled), other = ((a, left), b) if a.op == "rel" else ((b, right), a)
-    if other.op == "seq" and other.value == "" and labelled and labelled[0].op == "seq":
-        return _same_lists(_apart(labelled), other)
+    if other.op == "seq" and other.value in ("", "()") and labelled and labelled[0].op == "seq":
+        return _same_lists(apart(labelled), other)
     if labelled and _equal(labelled[1], other):
         return True
+    if labelled and (labelled[0].op in ("sym", "label") or is_call(labelled[0])):
+        return False  # solved already: y = 2x + 1 is no formula for x
+    if _is_identity(relation):
+        return _equal(relation.args[-1], other)
     f = difference(relation)
+    if other.op == "seq" and other.value in ("", "{}"):
+        return _is_scalar(f) and has_roots(f, _values(other, f.symbols()))
     return _is_scalar(f) and _is_scalar(other) and solved(relation, other)
 
 
-def _apart(labelled: tuple[Node, Node]) -> Node:
-    """(f, g) = (1, 2) as f = 1, g = 2."""
-    names, values = labelled
-    pairs = zip(names.args, values.args, strict=False)
-    return Node("seq", tuple(Node("rel", pair, ("=",)) for pair in pairs), "")
+def _is_identity(relation: Node) -> bool:
+    """2 + 3 = 5, and (x + 1)^2 = x^2 + 2x + 1."""
+    return all(_is_scalar(n) for n in relation.args) and all(
+        same_scalar(x, y) for x, y in pairwise(relation.args)
+    )
+
+
+def _values(items: Node, names: frozenset[str]) -> list[Node]:
+    """The numbers of a list, or of "x = 2, x = -2" where x is the only one of ``names``."""
+    found = []
+    for item in items.args:
+        split = label(item)
+        if split and split[0].symbols() != names:
+            return []
+        found.append(split[1] if split else item)
+    return found if all(_is_scalar(n) and not n.symbols() for n in found) else []
 
 
 def _is_scalar(node: Node) -> bool:
@@ -281,20 +242,16 @@ def _same_lists(a: Node, b: Node) -> bool:
         return {kind, other} <= {"{}", "", "&"} and _covers(x, y) and _covers(y, x)
     if {kind, other} <= {"", "&"} and all(n.op == "seq" for n in (*x, *y)):
         return _covers(x, y) and _covers(y, x)  # solutions: one said twice is one
-    if _is_named(x) != _is_named(y):
-        return _in_order(x, y)
+    if is_named(x) != is_named(y) and not (
+        {kind, other} == {""} and all(worded(n) is not None for n in (*x, *y) if label(n))
+    ):
+        return _in_order(*(in_usual_order(items) if is_named(items) else items for items in (x, y)))
     if {kind, other} <= {"", "&"}:
         return len(x) == len(y) and _matched(x, y)
     if "" in (kind, other) and ("[]" in (kind, other)) and len(x) == 2:
         return False  # an interval is no pair
     loose = {kind, other} <= {"", "()"} or {kind, other} <= {"", "[]"} or "matrix" in (kind, other)
     return (kind == other or loose) and _in_order(x, y)
-
-
-def _is_named(items: Sequence[Node]) -> bool:
-    """ "x = 1, y = 2": each with a name of its own, so that their order says something."""
-    labels = [_label(n) for n in items]
-    return len({found[0] if found else None for found in labels} - {None}) == len(items) > 1
 
 
 def _list(node: Node) -> tuple[str, tuple[Node, ...]] | None:

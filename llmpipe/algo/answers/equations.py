@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llmpipe.algo.answers.scalars import point, same_values
@@ -33,6 +34,15 @@ def same_equation(f: Node, g: Node) -> bool:
     return all(
         _roots_agree(f, g, name, number) for name in sorted(names)[:2] for number in range(2)
     )
+
+
+def has_roots(f: Node, roots: Sequence[Node]) -> bool:
+    """Whether two or more numbers are all the roots of an equation ``f = 0`` of one variable."""
+    if len(f.symbols()) != 1 or len(roots) < 2:
+        return False
+    (name,) = f.symbols()
+    factors = tuple(Node("add", (sym(name), neg(root))) for root in roots)
+    return same_equation(f, Node("mul", factors))
 
 
 def same_inequality(a: Node, b: Node) -> bool:

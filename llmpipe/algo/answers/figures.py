@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 _LENGTH = 1000  # characters; longer ones are no figures anyone writes down
-_SMALLEST = 1000  # four digits: from there a decimal may be the rounding of a number
+_DIGITS = 4  # from there a decimal may be the rounding of a number
 _FLOAT = 10**14  # fifteen digits: what a program printed, its last digits noise
 _FLOAT_NOISE = Fraction(1, 10**12)
 
@@ -77,11 +77,15 @@ def same_value(x: Fraction, x_places: int | None, y: Fraction, y_places: int | N
 def is_rounding(decimal: Fraction, places: int, exact: Fraction) -> bool:
     """A decimal stands for a number if it is that, correctly rounded to four digits or more.
 
-    The digits are counted from the first that isn't 0: 0.0833 has three. Decimals of 15 digits or
-    more are floating point numbers, equal up to their noise.
+    The digits are counted from the first that isn't 0 to the last: 0.0833 has three, 10.00 has two.
+    Decimals of 15 digits or more are floating point numbers, equal up to their noise.
     """
     step = Fraction(10) ** -places
     gap, figure = abs(decimal - exact), abs(decimal) / step
-    rounded = figure >= _SMALLEST and 2 * gap <= step
+    rounded = 2 * gap <= step and _digits(figure) >= _DIGITS
     printed = figure >= _FLOAT or exact.denominator >= _FLOAT
     return rounded or (printed and gap <= _FLOAT_NOISE * max(abs(decimal), abs(exact)))
+
+
+def _digits(figure: Fraction) -> int:
+    return len(str(int(figure)).rstrip("0")) if figure < _FLOAT else _DIGITS

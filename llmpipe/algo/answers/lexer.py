@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from llmpipe.algo.answers.clock import TIME, time
 from llmpipe.algo.answers.tree import TooLargeError, UnreadableError, names
 from llmpipe.algo.answers.units import SHORT
 
@@ -31,17 +32,20 @@ _COMMANDS = {
     "vert": "|",
     "mid": "|", "lbrace": "{", "rbrace": "}", "colon": ":", "setminus": "setminus",
     "backslash": "setminus", "bigcup": "cup", "bigcap": "cap", "langle": "(", "rangle": ")",
-    "lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "land": "and", "wedge": "and",
-    "lor": "or", "vee": "or", "varnothing": "emptyset", "to": "->", "rightarrow": "->",
+    "lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "wedge": "land", "vee": "lor",
+    "neg": "lnot", "varnothing": "emptyset", "to": "->", "rightarrow": "->", "Rightarrow": "->",
+    "implies": "->", "iff": "<->", "leftrightarrow": "<->", "Leftrightarrow": "<->",
+    "dots": "ldots", "cdots": "ldots",
 }  # fmt: skip
 _KEPT = names(
     "frac sqrt binom cup cap in pm mp emptyset degree overline lfloor rfloor lceil rceil mathbb"
-    " begin end cdots ldots dots angle triangle forall ceil mod"
+    " begin end ldots angle triangle forall ceil mod land lor lnot"
 )
 
 _TOKEN = re.compile(
+    rf"(?P<clock>{TIME})"
     r"""
-    (?P<sci>\d+\.\d+[eE][+-]?\d{1,4}|\d+[eE][+-]?\d{2,4}|\d+E[+-]?\d{1,4})(?![\dA-Za-z])
+  | (?P<sci>\d+\.\d+[eE][+-]?\d{1,4}|\d+[eE][+-]?\d{2,4}|\d+E[+-]?\d{1,4})(?![\dA-Za-z])
   | (?P<num>\d+(?:\.\d+)?|\.\d+)\.?(?!\d)
   | \\text\s?\{(?P<text>[^{}]*)\}
   | \\(?P<command>[A-Za-z]+)
@@ -56,12 +60,17 @@ _TOKEN = re.compile(
 _SPELLINGS = {"**": "^", "=<": "<=", "=>": ">=", "==": "=", "~=": "~"}
 _SCIENTIFIC = re.compile(r"[-+]?\d+(?:\.\d+)?e[-+]?\d{1,4}")
 _THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3}(?:,\d{3})+)(?!\d|,\d)")
+_BRACKET = re.compile(r"[()\[\]]|\\[{}]")
+_GLUED_ROOT = re.compile(r"\\sqrt(\d)(?=\d)")  # TeX takes one digit: \sqrt23 is \sqrt{2}3
+_PRIMES = re.compile(r"\^\s*(?:\{\s*((?:\\prime\s*)+)\}|(\\prime)(?![A-Za-z]))")
+_UP_TO = re.compile(r"(?<=\d) to (?=\d)")
+_LOGIC = {"∧": "land", "∨": "lor", "¬": "lnot", "→": "to", "⇒": "to", "⇔": "iff"}
 _SPACED_THOUSANDS = re.compile(r"(?<![\d.,^_] )(?<![\d.,^_])([1-9]\d{0,2}(?: \d{3})+)(?! ?\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``kind`` is num, name, fun, const, word (a unit or label), cmd, or op; ``glued`` says that
+    """``kind`` is num, clock, name, fun, const, word (a unit or label), cmd, or op; ``glued`` says that
     no space stands before it."""
 
     kind: str
@@ -69,9 +78,28 @@ class Token:
     glued: bool = True
 
 
-def has_thousands(text: str) -> bool:
-    """Whether commas may be read as thousands separators."""
-    return bool(_THOUSANDS.search(text))
+def without_thousands(text: str) -> str:
+    """The text without the commas that may be thousands separators.
+
+    In brackets a comma is one only where it can't part a list: no number begins with a 0, as the
+    second of (1,000) would; and where other commas there have a space after them, one without may.
+    """
+    return _THOUSANDS.sub(lambda match: _joined(match, text), text)
+
+
+def _joined(match: re.Match[str], text: str) -> str:
+    figure = match[1]
+    opened: list[int] = []
+    for bracket in _BRACKET.finditer(text, 0, match.start()):
+        if bracket.group() in ("(", "[", "\\{"):
+            opened.append(bracket.end())
+        elif opened:
+            opened.pop()
+    if opened and ",0" not in figure:
+        closing = _BRACKET.search(text, match.end())
+        if ", " not in text[opened[-1] : closing.start() if closing else None]:
+            return figure
+    return figure.replace(",", "")
 
 
 def is_word(word: str) -> bool:
@@ -87,10 +115,13 @@ def tokens(text: str, thousands: bool = True) -> list[Token]:
         TooLargeError: too many of them.
     """
     if thousands:
-        text = _THOUSANDS.sub(lambda m: m[1].replace(",", ""), text)
+        text = without_thousands(text)
     if _SCIENTIFIC.fullmatch(text):
         text = text.replace("e", "E")  # alone it is no product with Euler's number
     text = _SPACED_THOUSANDS.sub(lambda m: m[1].replace(" ", ""), text)
+    text = _PRIMES.sub(lambda m: "'" * m.group().count("prime"), text)
+    text = _UP_TO.sub(":", _GLUED_ROOT.sub(r"\\sqrt{\1}", text))
+    text = text.replace("...", r"\ldots ").replace("…", r"\ldots ")
     found: list[Token] = []
     glued = False
     for match in _TOKEN.finditer(text):
@@ -106,6 +137,10 @@ def tokens(text: str, thousands: bool = True) -> list[Token]:
 
 
 def _read(kind: str, value: str, glued: bool) -> list[Token]:
+    if kind == "clock":
+        if moment := time(value):
+            return [Token("clock", moment.value, glued)]
+        raise UnreadableError(f"no time: {value}")
     if kind in ("num", "sci"):
         return [_number(value, glued)]
     if kind == "op":
@@ -120,6 +155,8 @@ def _read(kind: str, value: str, glued: bool) -> list[Token]:
         return _word(value, glued)
     if kind == "text":
         return _text(value, glued)
+    if value in _LOGIC:
+        return _command(_LOGIC[value], glued)
     raise UnreadableError(f"no sign of an answer: {value}")
 
 
@@ -158,6 +195,8 @@ def _word(word: str, glued: bool) -> list[Token]:
         return [Token("const", CONSTANTS[word], glued)]
     if word in ("and", "or"):
         return [Token("cmd", word, glued)]
+    if word in ("if", "of", "for"):
+        return [Token("word", word, glued)]
     if word in _GREEK and len(word) > 2:
         return [Token("name", word, glued)]
     if len(word) > 3:
@@ -185,6 +224,8 @@ def _text(content: str, glued: bool) -> list[Token]:
     separator = content.strip(" ,").lower()
     if separator in ("and", "or"):
         return [Token("cmd", separator, glued)]
+    if separator == "to":
+        return [Token("op", ":", glued)]
     if content in (",", ";", ":"):
         return [Token("op", content, glued)]
     if not content:

@@ -1,7 +1,10 @@
 r"""The grammar of answers, plain or LaTeX, by recursive descent.
 
     answer   := item (("," | ";" | and | or) item)*
-    item     := [words ":"] union (("=" | "<" | ... | "\in") union)*      # "~" ends it
+    item     := [words ":"] logic [condition]
+    logic    := either ["\to" logic] ; either := both ("\lor" both)*
+    both     := relation ("\land" relation)*
+    relation := union (("=" | "<" | ... | "\in") union)*      # "~" ends it
     union    := ratio (("\cup" | "\cap" | "\setminus") ratio)*
     ratio    := sum (":" sum)*
     sum      := product (("+" | "-" | "\pm" | "\mp") product)*
@@ -15,11 +18,17 @@ Products need no sign, so "xy" is x times y; two numbers side by side are no pro
 
 from __future__ import annotations
 
-from llmpipe.algo.answers.lexer import tokens
-from llmpipe.algo.answers.terms import Terms, has_numbers
-from llmpipe.algo.answers.tree import Node, UnreadableError
+from llmpipe.algo.answers.cursor import plain
+from llmpipe.algo.answers.lexer import Token, tokens
+from llmpipe.algo.answers.logic import joined
+from llmpipe.algo.answers.scalars import is_near
+from llmpipe.algo.answers.terms import Terms, has_numbers, is_condition
+from llmpipe.algo.answers.tree import Node, UnreadableError, names, sym
 
 _RELATIONS = frozenset(["=", "<", "<=", ">", ">=", "!="])
+_IDLE_LABELS = names("the a an final answer answers result solution solutions ans")
+_IDLE_IN_CONDITIONS = names("if when for whenever is are the a an all every then number")
+_NAME = 3  # letters; longer ones are words anyway
 _SET_SIGNS = {"cup": "cup", "cap": "cap", "setminus": "minus"}
 
 
@@ -61,34 +70,89 @@ class _Parser(Terms):
         return items, signs, False
 
     def _item(self) -> Node:
-        self._skip_label()
+        label = self._worded_label()
         self._accept("=")
+        node = self._logic()
+        if self._kind() == "word" and is_condition(str(self._tokens[self._at].value)):
+            node = Node("given", (node,), self._condition())
+        if label is None or node.op == "rel":
+            return node
+        return Node("rel", (Node("label", value=label), node), ("=",))
+
+    def _condition(self) -> tuple[str, ...]:
+        """Words of an "if n is even", up to the end of the item."""
+        start = self._at
+        while self.more() and not self._is(",", ";", "and", "or", ")", "]", "}", r"\}"):
+            self._take()
+        words = _written(self._tokens[start : self._at]).split()
+        return tuple(word for word in words if word not in _IDLE_IN_CONDITIONS)
+
+    def _logic(self) -> Node:
+        left = self._either()
+        if sign := self._accept("->", "<->"):
+            return Node("logic", (left, self._logic()), sign)
+        return left
+
+    def _either(self) -> Node:
+        parts = [self._both()]
+        while self._accept("lor"):
+            parts.append(self._both())
+        return joined(parts, "or")
+
+    def _both(self) -> Node:
+        parts = [self._relation()]
+        while self._accept("land"):
+            parts.append(self._relation())
+        return joined(parts, "and")
+
+    def _relation(self) -> Node:
+        start = self._at
         parts = [self._union()]
         signs: list[str] = []
         while self._is(*_RELATIONS, "~", "in"):
             sign = self._take().value
-            if sign == "~" and (signs or has_numbers(parts[0])):
-                self._union()  # an approximation of what stands before it
-                continue
             right = self._union()
+            if sign == "~" and (signs or has_numbers(parts[0])) and is_near(parts[-1], right):
+                continue  # an approximation of what stands before it
             if sign == "in":
                 return Node("in", (parts[0], right))
             parts.append(right)
             signs.append("=" if sign == "~" else sign)
         if self._accept("mod"):
             parts[-1] = Node("mod", (parts[-1], self._sum()))
-        return Node("rel", tuple(parts), tuple(signs)) if signs else parts[0]
+        if signs:
+            return Node("rel", tuple(parts), tuple(signs))
+        return self._spelled(start) or parts[0]
 
-    def _skip_label(self) -> None:
+    def _spelled(self, start: int) -> Node | None:
+        """An item of capital letters alone, or a short word: its letters have an order."""
+        read = self._tokens[start : self._at]
+        if len(read) == 1 and read[0].kind == "word":
+            letters = str(read[0].value)
+        elif len(read) > 1 and all(t.kind in ("name", "text") and t.glued for t in read[1:]):
+            letters = "".join(str(t.value) for t in read)
+            if len(letters) != len(read) or not letters.isupper():
+                return None
+        else:
+            return None
+        return Node("mul", tuple(map(sym, letters)), "word") if len(letters) > 1 else None
+
+    def _worded_label(self) -> str | None:
         """Words before a value: "Minimum: 1", "Sequence 2: ...", "Area = 5"."""
-        ahead = 0
+        ahead = self._short_name()
         while self._kind(ahead) in ("word", "text") or (
             ahead and self._kind(ahead) in ("name", "num")
         ):
             ahead += 1
-        named = self._kind() == "word" and len(str(self._tokens[self._at].value)) > 3
-        if ahead and (self._is(":", ahead=ahead) or (named and self._is("=", ahead=ahead))):
-            self._at += ahead + 1
+        named = ahead == _NAME or (
+            self._kind() == "word" and len(str(self._tokens[self._at].value)) > 3
+        )
+        if not ahead or not (self._is(":", ahead=ahead) or (named and self._is("=", ahead=ahead))):
+            return None
+        read = self._tokens[self._at : self._at + ahead]
+        words = _written(read)
+        self._at += ahead + 1
+        return None if _IDLE_LABELS.issuperset(words.split()) else words
 
     def _union(self) -> Node:
         left = self._ratio()
@@ -102,6 +166,17 @@ class _Parser(Terms):
             self._take()
             parts.append(self._sum())
         return Node("ratio", tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _short_name(self) -> int:
+        """How many tokens a name of three letters takes here: "Bob = 5", "Amy: 3"."""
+        read = self._tokens[self._at : self._at + _NAME]
+        letters = "".join(str(t.value) for t in read if t.kind in ("name", "const"))
+        is_name = len(letters) == len(read) == _NAME and all(t.glued for t in read[1:])
+        return _NAME if is_name and letters[0].isupper() and letters[1:].islower() else 0
+
+
+def _written(read: list[Token]) -> str:
+    return "".join(plain(t) if t.glued else f" {plain(t)}" for t in read).casefold().strip()
 
 
 def _groups(items: list[Node], signs: list[str]) -> tuple[Node, ...] | None:

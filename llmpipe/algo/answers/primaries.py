@@ -10,13 +10,16 @@ from llmpipe.algo.answers.lexer import Token
 from llmpipe.algo.answers.tree import Node, UnreadableError, names, neg, num, sym
 
 _APPLIED = frozenset(["f", "g"])  # "f(x+1)" is no product; of other letters it may be one
+_COUNTERS = frozenset("jklmn")  # "n(180)" is a product
+_FIGURES = frozenset(["/", "-", "{", "}", "frac"])  # with digits, what a number is written with
+_STATED = frozenset(["=", "<", "<=", ">", ">=", "!=", r"\{", "in", "cup", "cap"])
 _MATRICES = frozenset(["pmatrix", "bmatrix", "matrix", "Bmatrix", "smallmatrix", "array"])
 _DIGIT_WORDS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "twelve": 12, "sixteen": 16,
 }  # fmt: skip
 
-_STARTS = names("frac sqrt binom lfloor lceil begin overline angle triangle mathbb emptyset")
+_STARTS = names("frac sqrt binom lfloor lceil begin overline angle triangle mathbb emptyset ldots")
 
 
 class Primaries(Cursor):
@@ -59,6 +62,8 @@ class Primaries(Cursor):
         kind, value = token.kind, token.value
         if kind == "num":
             return self._based(value) if self._is("_") else Node("num", value=value)
+        if kind == "clock":
+            return Node("clock", value=value)
         if kind in ("name", "text"):
             return self._name(str(value))
         if kind == "const":
@@ -100,8 +105,14 @@ class Primaries(Cursor):
             return Node("fun", (inner,), "floor" if mark == "lfloor" else "ceil")
         if mark == "begin":
             return self._matrix()
-        if mark in ("overline", "angle", "triangle"):
-            return self._primary()
+        if mark == "overline":
+            return _overlined(self._primary())
+        if mark in ("angle", "triangle"):
+            return self._corners(mark)
+        if mark == "ldots":
+            return Node("dots")
+        if mark == "lnot":
+            return Node("logic", (self._primary(),), "not")
         if mark == "mathbb":
             return self._number_set()
         if mark == "emptyset":
@@ -158,11 +169,43 @@ class Primaries(Cursor):
             name = f"{name}_{self._subscript()}"
         while self._accept("'"):
             name += "'"
-        if name.rstrip("'").removesuffix("^-1") in _APPLIED and self._is("("):
-            self._take()
-            inner = self._bracket("(")
-            return Node("apply", inner.args if inner.op == "seq" else (inner,), name)
-        return sym(name)
+        inside = self._inside()
+        if not inside:
+            return sym(name)
+        if any(t.value in _STATED for t in inside if t.kind in ("op", "cmd")) or (
+            sum(t.value == "|" for t in inside) == 1
+        ):  # P(X = 2), P(A | B), P(\{1\})
+            self._at += len(inside) + 2
+            return sym(f"{name}({''.join(map(plain, inside))})")
+        if not _is_called(name, inside):
+            return sym(name)
+        self._take()
+        args = self._bracket("(")
+        return Node("apply", args.args if args.op == "seq" else (args,), name)
+
+    def _inside(self) -> list[Token] | None:
+        """The tokens between the bracket that opens here and the one that closes it."""
+        if not self._is("("):
+            return None
+        depth = 0
+        for at in range(self._at, len(self._tokens)):
+            token = self._tokens[at]
+            if token.kind == "op":
+                depth += (token.value in ("(", "[")) - (token.value in (")", "]"))
+                if not depth:
+                    return self._tokens[self._at + 1 : at] if token.value == ")" else None
+        return None
+
+    def _corners(self, mark: str) -> Node:
+        """ABC of an angle or a triangle; an angle is the same read backwards."""
+        if self._kind() not in ("name", "text"):
+            return self._primary()
+        letters = [str(self._take().value)]
+        while self._kind() in ("name", "text") and self._tokens[self._at].glued:
+            letters.append(str(self._take().value))
+        if mark == "angle" and len(letters) > 1:
+            return sym(min("".join(letters), "".join(reversed(letters))))
+        return _multiplied(tuple(sym(letter) for letter in letters))
 
     def _subscript(self) -> str:
         if not self._accept("{"):
@@ -254,6 +297,41 @@ class Primaries(Cursor):
         if not rows or len({len(r) for r in rows}) > 1:
             raise UnreadableError("a matrix of uneven rows")
         return Node("matrix", tuple(c for r in rows for c in r), len(rows[0]))
+
+
+def _is_called(name: str, inside: list[Token]) -> bool:
+    """Whether a letter before a bracket is a function: f(x+1), y'(x+1), P(3), I(0), y(t), u(x, y).
+
+    a(b+c), x(x+1) and n(180) are products.
+    """
+    letter = name.rstrip("'").removesuffix("^-1")
+    if letter in _APPLIED or name != letter:
+        return True
+    signs = [t.value for t in inside if t.kind in ("op", "cmd")]
+    if "," in signs:
+        return True
+    if len(inside) == 1 and inside[0].kind in ("name", "text"):
+        return bool(inside[0].value != letter)
+    numbers = all(t.kind in ("num", "const") for t in inside if t.value not in _FIGURES)
+    is_number = numbers and "-" not in [t.value for t in inside[1:]]
+    return is_number and letter not in _COUNTERS
+
+
+def _overlined(node: Node) -> Node:
+    r"""\overline{abc} is a number of three digits, \overline{AB} a segment."""
+    parts = [n for n in _factors(node) if n.op == "sym" or (n.op == "num" and n.value[1] is None)]
+    if len(parts) < 2 or len(parts) != len(_factors(node)):
+        return Node("apply", (node,), r"\overline")
+    if len(parts) == 2 and all(n.op == "sym" and n.value.isupper() for n in parts):
+        return Node("mul", tuple(parts), "word")
+    value = parts[0]
+    for digit in parts[1:]:
+        value = Node("add", (Node("mul", (num(10), value)), digit))
+    return value
+
+
+def _factors(node: Node) -> tuple[Node, ...]:
+    return tuple(f for n in node.args for f in _factors(n)) if node.op == "mul" else (node,)
 
 
 def _multiplied(factors: tuple[Node, ...]) -> Node:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from llmpipe.algo.answers.clean import clean
+from llmpipe.algo.answers.clock import date
 from llmpipe.algo.answers.figures import Number, number
-from llmpipe.algo.answers.lexer import has_thousands
+from llmpipe.algo.answers.lexer import without_thousands
+from llmpipe.algo.answers.numerals import spelled
 from llmpipe.algo.answers.parser import parse
-from llmpipe.algo.answers.tree import Node, UnreadableError, num
+from llmpipe.algo.answers.prose import Bound, bounds, named
+from llmpipe.algo.answers.tree import Node, TooLargeError, UnreadableError, num
 from llmpipe.algo.answers.words import (
     as_prose,
     choice,
@@ -27,8 +30,12 @@ from llmpipe.algo.extract import final_answer
 LONGEST = 2000
 """Characters of an answer that is looked into; longer ones are compared as text."""
 
+_TOO_LONG = f"an answer of more than {LONGEST} characters"
 _PAGE = 20_000  # characters; not even a sentence is looked for in more
 _LOOSE_SPACE = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
+_MORE_CHOICES = re.compile(r"\([A-J]\)|^(?:,|;|&|/|and\b|or\b)")
+_CASE = re.compile(r"\b(?:for|if|when|where)\b(?!\s*(?:\}\s*)?(?:all|any|every|some|each)\b)")
+_IF = re.compile(r"\b(?:if|when)\b")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 
 
@@ -37,7 +44,8 @@ class Answer:
     """``text`` is clean; ``plain`` is what must be the same for two texts to be the same.
 
     ``trees`` has the readings (a comma may part thousands or a list), none where the grammar has
-    none. ``free`` says that a variable in it may have any name.
+    none. ``free`` says that a variable in it may have any name; ``too_large`` why it isn't looked
+    into.
     """
 
     text: str
@@ -47,20 +55,21 @@ class Answer:
     choice: tuple[str, str] | None = None
     trees: tuple[Node, ...] = ()
     free: bool = False
+    too_large: str = ""
 
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> Answer:
-    """The answer in a text: the text itself, or what a sentence says it is.
-
-    Raises:
-        TooLargeError: it is nested too deeply, or too long.
-    """
+    """The answer in a text: the text itself, or what a sentence says it is."""
     if len(text) > _PAGE:
-        return Answer(text, text)
+        return Answer(text, text, too_large=_TOO_LONG)
     short = clean(text)
     if figure := number(short):
         return Answer(short, short, figure, trees=(_figure(figure),))
+    if restated := _restated(unwrapped(short)):
+        return restated
+    if _IF.search(short) and (by_cases := _cases(short)):
+        return Answer(short, _plain(short), trees=by_cases)
     if is_sentence(short):
         inner = _said(text)
         if inner and not is_sentence(inner):
@@ -68,17 +77,70 @@ def read(text: str) -> Answer:
         found = words(short)
         return Answer(short, found or _plain(short), words=found)
     if len(short) > LONGEST:
-        return Answer(short, short)
+        return Answer(short, short, too_large=_TOO_LONG)
     if is_all_reals(short):
         return Answer(short, short, trees=(Node("set", value="R"),))
     found, letter = words(short), choice(short)
     if found is not None:
         return Answer(short, found, words=found, choice=letter)
-    bare, free = without_condition(short)
-    trees = _trees(bare)
-    if not trees and _is_prose(bare, text) and (inner := _said(text)) and len(inner) < len(short):
+    if letter and _MORE_CHOICES.search(letter[1]):
+        letter = None  # "(A) and (C)" is a list
+    bare, free = (short, False) if _is_by_cases(short) else without_condition(short)
+    try:
+        trees = _trees(bare)
+    except TooLargeError as e:
+        return Answer(short, _plain(short), too_large=str(e))
+    inner = _said(text) if not trees and _is_prose(bare, text) else None
+    # `clean` may write a "$" out as dollars: what is shorter than that may be all of the text.
+    if inner and len(inner) < min(len(short), len(text)):
         return read(inner)
     return Answer(short, _plain(short), number(bare), None, letter, trees, free)
+
+
+def _cases(text: str) -> tuple[Node, ...]:
+    """The readings of "5 if n is even, 3 if n is odd", which is no sentence."""
+    try:
+        found = _trees(text) if len(text) <= LONGEST else ()
+    except TooLargeError:
+        return ()
+    return tuple(t for t in found if all(n.op == "given" for n in _items(t)))
+
+
+def _items(node: Node) -> tuple[Node, ...]:
+    return node.args if node.op == "seq" else (node,)
+
+
+def _is_by_cases(text: str) -> bool:
+    """Several conditions make several answers: none of them can be left out."""
+    return len(_CASE.findall(text)) > 1
+
+
+def _restated(text: str) -> Answer | None:
+    """A date, a bound in words, "a loss of 5", a number in words; None for other texts."""
+    if day := date(text):
+        return Answer(text, day, words=day)
+    if found := bounds(text):
+        return _bounded(text, found)
+    if inner := named(text):
+        return replace(read(inner), text=text, plain=_plain(text), number=None)
+    figures = spelled(text)
+    return read(figures) if figures else None
+
+
+def _bounded(text: str, found: tuple[Bound, ...]) -> Answer:
+    """ "At least 5" as an inequality of any variable; whether ends belong to it is left open in
+    "between 3 and 5"."""
+    name = next((bound.name for bound in found if bound.name), None)
+    formulas = [f"{name or 'x'} {b.sign} {spelled(b.value) or b.value}" for b in found]
+    closed = [f.replace(">", ">=").replace("<", "<=") for f in formulas]
+    readings = [formulas, closed] if text.casefold().startswith("between") else [formulas]
+    try:
+        trees = tuple(tree for r in readings for tree in _trees(" and ".join(r)))
+    except TooLargeError as e:
+        return Answer(text, _plain(text), too_large=str(e))
+    if not trees:
+        return Answer(text, text.casefold(), words=text.casefold())
+    return Answer(" and ".join(formulas), _plain(text), trees=trees, free=name is None)
 
 
 def _said(text: str) -> str | None:
@@ -111,7 +173,7 @@ def _figure(figure: Number) -> Node:
 
 def _trees(text: str) -> tuple[Node, ...]:
     readings: list[Callable[[], Node]] = [lambda: parse(text)]
-    if has_thousands(text):
+    if without_thousands(text) != text:
         readings.append(lambda: parse(text, thousands=False))
     found = []
     for reading in readings:

@@ -6,11 +6,21 @@ in neither. So no set is ever solved or simplified.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from llmpipe.algo.answers.scalars import same_scalar
-from llmpipe.algo.answers.tree import INFINITY, MINUS_INFINITY, Node, UnreadableError
-from llmpipe.algo.answers.values import context, numeric
+from llmpipe.algo.answers.tree import (
+    INFINITY,
+    MINUS_INFINITY,
+    Node,
+    UnreadableError,
+    neg,
+    num,
+    replaced,
+    sym,
+)
+from llmpipe.algo.answers.values import context, exact, numeric
 
 _MOST = 40  # end points
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "=": "="}
@@ -58,19 +68,59 @@ def same_region(a: Node, b: Node) -> bool | None:
 
 
 def _same_variable(a: Node, b: Node) -> bool:
-    names = [_variable(n) for n in (a, b)]
-    return None in names or names[0] == names[1]
+    left, right = _variables(a), _variables(b)
+    return len(left | right) <= 1
 
 
-def _variable(node: Node) -> Node | None:
+def _variables(node: Node) -> frozenset[Node]:
+    """What the inequalities in it are about."""
     if node.op == "in":
-        return node.args[0]
-    if node.op == "seq" and node.value in ("", "&") and node.args:
-        return _variable(node.args[0])
+        return frozenset([node.args[0]])
     if node.op != "rel":
+        is_union = node.op in ("cup", "cap", "minus") or (
+            node.op == "seq" and node.value in ("", "&")
+        )
+        return frozenset().union(*map(_variables, node.args)) if is_union else frozenset()
+    if len(node.args) == 3:
+        return frozenset([node.args[1]])
+    if found := _within(node):
+        return _variables(found)
+    return frozenset([next((n for n in node.args if n.op in ("sym", "apply")), node)])
+
+
+def _within(node: Node) -> Node | None:
+    """|2x - 1| < 3 as -1 < x < 2, and |x| > 3 as two rays; a line in one variable, nothing else."""
+    if len(node.value) != 1 or node.value[0] in ("=", "!="):
         return None
-    middle = node.args[1] if len(node.args) == 3 else None
-    return middle or next((n for n in node.args if n.op in ("sym", "apply")), None)
+    (left, right), sign = node.args, node.value[0]
+    if left.op != "fun":
+        (left, right), sign = (right, left), _FLIPPED[sign]
+    if left.op != "fun" or left.value != "abs" or right.symbols() or len(left.symbols()) != 1:
+        return None
+    (name,) = left.symbols()
+    line = _line(left.args[0], name)
+    if line is None:
+        return None
+    slope, offset = line
+    ends = [
+        Node("div", (Node("add", (end, num(-offset))), num(slope))) for end in (right, neg(right))
+    ]
+    high, low = ends if slope > 0 else reversed(ends)
+    if sign in ("<", "<="):
+        return Node("rel", (low, sym(name), high), (sign, sign))
+    rays = Node("rel", (sym(name), low), (_FLIPPED[sign],)), Node("rel", (sym(name), high), (sign,))
+    return Node("seq", rays, "")
+
+
+def _line(node: Node, name: str) -> tuple[Fraction, Fraction] | None:
+    """Slope and offset, where the formula is a line with rational ones."""
+    points = [exact(replaced(node, sym(name), num(x))) for x in (0, 1, 2, 5, 11)]
+    if None in points:
+        return None
+    offset, at_one, *others = (p or Fraction(0) for p in points)
+    slope = at_one - offset
+    is_line = all(y == offset + slope * x for x, y in zip((2, 5, 11), others, strict=True))
+    return (slope, offset) if slope and is_line else None
 
 
 def _intervals(node: Node) -> Node | None:
@@ -98,6 +148,8 @@ def _intervals(node: Node) -> Node | None:
 
 
 def _inequality(node: Node) -> Node | None:
+    if found := _within(node):
+        return _intervals(found)
     signs, args = node.value, node.args
     if len(signs) == 1:
         (left, right), sign = args, signs[0]

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from llmpipe.algo.answers.figures import is_rounding, same_value
-from llmpipe.algo.answers.tree import Node, TooLargeError, num
-from llmpipe.algo.answers.units import SCALES, convert
+from llmpipe.algo.answers.quantities import in_one_unit, is_quantity
+from llmpipe.algo.answers.tree import Node, TooLargeError, UnreadableError, names, num
 from llmpipe.algo.answers.values import context, exact, numeric
 
 _DIGITS = 60
@@ -29,6 +29,7 @@ _POINTS: tuple[Callable[[int], Fraction], ...] = (
     lambda seed: -Fraction(300 + seed % 1511, 1031),
 )
 _COUNTERS = frozenset("kmn")
+_NUMBERS = names("num const add neg mul div pow fact fun")
 
 
 def same_scalar(a: Node, b: Node) -> bool:
@@ -39,19 +40,8 @@ def same_scalar(a: Node, b: Node) -> bool:
     """
     if a == b:
         return True
-    if a.op == b.op == "unit":
-        factor = convert(a.value, b.value)
-        if factor is None:
-            return False
-        if factor != 1:
-            return same_scalar(Node("mul", (a.args[0], num(factor))), b.args[0])
-    if (a.op == "unit") != (b.op == "unit"):
-        one, other = (a, b) if a.op == "unit" else (b, a)
-        if other.op == "mul" and other.args[-1].op == "sym" and len(other.args) == 2:
-            value, letter = other.args[0], other.args[1].value  # "12 h" is 12 hours
-            if letter.lower() in SCALES and one.value.lower().strip() != "":
-                return same_scalar(one, Node("unit", (value,), letter))
-    a, b = (n.args[0] if n.op == "unit" else n for n in (a, b))
+    if is_quantity(a) or is_quantity(b):
+        return any(same_scalar(x, y) for x, y in in_one_unit(a, b))
     if a.op == b.op == "base":
         return exact(a) == exact(b)
     try:
@@ -128,12 +118,33 @@ def _rounds(decimal: Fraction, places: int, other: Node) -> bool:
             value = numeric(other, {})
             if mp.im(value) != 0 or mp.isinf(value) or mp.isnan(value):
                 return False
+            value = mp.re(value)  # a sum of complex numbers stays one of their kind
             if value != 0 and abs(mp.log(abs(value), 10)) > 300:
                 return False
             near = Fraction(int(mp.nint(value * mp.mpf(10) ** 40)), 10**40)
         except ZeroDivisionError:
             return False
     return is_rounding(decimal, places, near)
+
+
+def is_near(exact_value: Node, rounded: Node) -> bool:
+    """Whether a number may be given for another as about that: within one hundredth of it, or one
+    unit of its own last place. Of formulas, units and the like nothing is known: they may."""
+    if any(n.op not in _NUMBERS for t in (exact_value, rounded) for n in t.walk()):
+        return True
+    mp = context()
+    with mp.workdps(30):
+        try:
+            x, y = numeric(exact_value, {}), numeric(rounded, {})
+        except (ZeroDivisionError, UnreadableError, TooLargeError):
+            return True
+        step = mp.mpf(10) ** -(_places(rounded) or 0) if _places(rounded) or _is_whole(y) else 0
+        gap = abs(x - y)
+        return bool(mp.isnan(gap) or mp.isinf(gap) or gap < step or gap <= abs(x) / 100)
+
+
+def _is_whole(value: Any) -> bool:
+    return bool(context().isint(value))
 
 
 def same_values(a: Node, b: Node, ratio: bool = False) -> bool:
@@ -178,14 +189,22 @@ def _agree(a: Node, b: Node, log10: bool, ratio: bool) -> bool:
 
 
 def _values(a: Node, b: Node, at: Mapping[str, Any], log10: bool) -> tuple[Any, Any] | None:
+    # Both are asked, even if the first has a pole: whether one can be computed is no matter of
+    # which comes first.
+    x, y = (_finite(node, at, log10) for node in (a, b))
+    return None if x is None or y is None else (x, y)
+
+
+def _finite(node: Node, at: Mapping[str, Any], log10: bool) -> Any | None:
+    """The value, None at a pole."""
     mp = context()
     try:
-        x, y = numeric(a, at, log10), numeric(b, at, log10)
+        value = numeric(node, at, log10)
     except (ZeroDivisionError, ValueError) as e:
         if isinstance(e, ValueError) and type(e) is not ValueError:
             raise
-        return None  # a pole
-    return None if mp.isnan(x) or mp.isnan(y) else (x, y)
+        return None
+    return None if mp.isnan(value) else value
 
 
 def _close(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from llmpipe.algo.answers.cursor import plain
 from llmpipe.algo.answers.primaries import Primaries
-from llmpipe.algo.answers.tree import Node, UnreadableError, neg, num
-from llmpipe.algo.answers.units import MULTIPLES
+from llmpipe.algo.answers.quantities import is_part_of
+from llmpipe.algo.answers.scales import is_scale, scaled
+from llmpipe.algo.answers.tree import Node, UnreadableError, names, neg, num
+from llmpipe.algo.answers.units import is_symbol
+from llmpipe.algo.answers.values import exact
 
 _FACTORIALS = 60  # in a row
+_SCALES = 4  # "thousand million"
 
 
 class Terms(Primaries):
@@ -36,21 +40,23 @@ class Terms(Primaries):
             elif self._is("/") or self._accept("setdiv"):
                 self._take()
                 value, plain = Node("div", (value, self._unary())), False
-            elif self._kind() in ("word", "text") and (value.op != "mul" or has_numbers(value)):
-                if scale := MULTIPLES.get(str(self._tokens[self._at].value).lower()):
-                    self._take()
-                    value = Node("mul", (value, num(scale)))
-                else:
-                    value = Node("unit", (value,), self._unit())
+            elif self._kind() in ("word", "text") and self._is_unit(value):
+                value, plain = self._measured(value), False
             elif self._starts():
                 value, plain = self._juxtaposed(value, plain)
             else:
                 return value
 
+    def _is_unit(self, value: Node) -> bool:
+        if is_condition(str(self._tokens[self._at].value)):
+            return False
+        if self._tokens[self._at].value == "of" and self._kind(1) == "num":
+            raise UnreadableError("a number of a number")
+        return value.op != "mul" or has_numbers(value)
+
     def _juxtaposed(self, left: Node, plain: bool) -> tuple[Node, bool]:
         is_number, is_fraction = self._kind() == "num", self._is("frac")
         glued = self._tokens[self._at].glued
-        bracketed = glued and self._is("(")
         right = self._power()
         whole = plain and left.value[1] is None and left.value[0].denominator == 1
         if is_number and plain:
@@ -65,36 +71,68 @@ class Terms(Primaries):
             value = left.value[0]
             mixed = num(value - fraction if value < 0 else value + fraction)
             return mixed if inner is right else Node(right.op, (mixed,)), False
-        called = (
-            left.op == "sym"
-            and bracketed
-            and all(n.op in ("sym", "num") for n in (right.args if right.op == "seq" else (right,)))
-        )
-        if called:
-            return Node("mul", (left, right), "call"), False
         if left.op == "seq" or right.op == "seq":
             raise UnreadableError("a product of lists")
         return Node("mul", (left, right)), False
 
-    def _unit(self) -> str:
+    def _measured(self, value: Node) -> Node:
+        """A value and the words after it: those that multiply it, its unit, and smaller parts."""
+        for _ in range(_SCALES):
+            if self._kind() not in ("word", "text") or not is_scale(
+                str(self._tokens[self._at].value)
+            ):
+                break
+            value = scaled(value, [str(self._take().value)])[0]
+        if self._kind() not in ("word", "text"):
+            return value
+        value, unit = scaled(value, self._unit())
+        if not unit:
+            return value
+        parts = [Node("unit", (value,), unit)]
+        while part := self._smaller_part(unit):
+            parts.append(part)
+            unit = part.value
+        if self._kind() == "num":
+            raise UnreadableError(f"words before {self.shown()}")
+        return Node("compound", tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _smaller_part(self, unit: str) -> Node | None:
+        """ "30 minutes" after "2 hours", "2 hours," or "2 hours and"."""
+        start = self._at
+        self._accept(",", "and")
+        if self._kind() == "num" and self._kind(1) in ("word", "text"):
+            value = Node("num", value=self._take().value)
+            smaller = " ".join(self._unit())
+            if is_part_of(unit, value, smaller):
+                return Node("unit", (value,), smaller)
+        self._at = start
+        return None
+
+    def _unit(self) -> list[str]:
         """Words, powers and slashes after a value, up to the end of the item."""
         words: list[str] = []
         while True:
-            if self._kind() in ("word", "text", "name"):
+            if self._kind() in ("word", "text"):
+                words += str(self._take().value).split()
+            elif self._kind() == "name" and is_symbol(str(self._tokens[self._at].value)):
                 words.append(str(self._take().value))
             elif self._is("^"):
                 self._take()
-                words.append(f"^{self._exponent()!r}")
+                power = exact(self._exponent())
+                if power is None or power.denominator != 1:
+                    raise UnreadableError("no power of a unit")
+                words.append(f"^{power}")
             elif self._is("/", "*") and self._kind(1) in ("word", "text", "name"):
                 words.append(str(self._take().value))
             elif self._accept(".", "'"):
                 continue
             else:
                 break
-        if self.more() and not self._is(",", ";", "and", "or", ")", "]", "}", r"\}", "+", "-", "~",
-                                        "=", ":"):  # fmt: skip
+        if self.more() and self._kind() != "num" and not self._is(
+            ",", ";", "and", "or", ")", "]", "}", r"\}", "+", "-", "~", "=", ":"
+        ):  # fmt: skip
             raise UnreadableError(f"words before {self.shown()}")
-        return " ".join(words)
+        return words
 
     def _unary(self) -> Node:
         if self._accept("-"):
@@ -167,6 +205,14 @@ class Terms(Primaries):
                     pass
                 value = Node("add", (value, num(part / scale)))
         return Node("deg", (value,))
+
+
+_CONDITIONS = names("if when whenever otherwise unless for")
+
+
+def is_condition(words: str) -> bool:
+    """Whether words begin a condition: "if n is even"."""
+    return words.split(maxsplit=1)[0].casefold() in _CONDITIONS if words.strip() else False
 
 
 def _added(terms: list[Node]) -> Node:

@@ -23,8 +23,11 @@ class Node:
     Leaves: ``num`` (a `Fraction`, places written after the point or None), ``sym`` (a name),
     ``const`` (pi, e, i, oo), ``set`` (a name such as R). Numbers: ``add mul div pow neg fact dfact
     pct deg pm mp base ratio``, ``fun`` (a known function's name), ``apply`` (f of something),
-    ``unit`` (a name). Others: ``seq`` (its brackets, "" for a bare list), ``rel`` (its signs),
-    ``cup cap minus in``, ``matrix`` (its columns), ``given`` (a value and its condition).
+    ``unit`` (a name), ``compound`` (of units), ``clock`` (a time of day). Others: ``seq`` (its
+    brackets, "" for a bare list), ``rel`` (its signs),
+    ``cup cap minus in``, ``matrix`` (its columns), ``given`` (a value; the words of its condition),
+    ``logic`` (its sign), ``label`` (words before a value), ``dots`` (what was left out). A ``mul``
+    with the value "word" is an answer of letters alone: they may be a product, or have an order.
     """
 
     op: str
@@ -60,6 +63,13 @@ def neg(node: Node) -> Node:
         value, places = node.value
         return Node("num", value=(-value, places))
     return Node("neg", (node,))
+
+
+def replaced(node: Node, old: Node, new: Node) -> Node:
+    """The tree with ``new`` wherever ``old`` stood."""
+    if node == old:
+        return new
+    return Node(node.op, tuple(replaced(n, old, new) for n in node.args), node.value)
 
 
 INFINITY = Node("const", value="oo")

@@ -124,7 +124,10 @@ def _function(node: Node) -> Fraction | None:
         x.denominator != 1 for x in operands
     ):
         return None
-    return _sized(Fraction(_WHOLE[node.value](*operands)))
+    try:
+        return _sized(Fraction(_WHOLE[node.value](*operands)))
+    except TypeError as e:
+        raise UnreadableError(f"{node.value} of {len(operands)} numbers") from e
 
 
 def _binomial(n: Fraction, k: Fraction) -> int:
@@ -137,8 +140,8 @@ _WHOLE: Mapping[str, Callable[..., Any]] = {
     "abs": abs,
     "floor": math.floor,
     "ceil": math.ceil,
-    "max": max,
-    "min": min,
+    "max": lambda *xs: max(xs),
+    "min": lambda *xs: min(xs),
     "gcd": lambda *xs: math.gcd(*map(int, xs)),
     "lcm": lambda *xs: math.lcm(*map(int, xs)),
     "binom": _binomial,
@@ -225,8 +228,8 @@ def _numeric_function(mp: Any, node: Node, xs: list[Any]) -> Any:
 
 def _applied(mp: Any, node: Node, xs: list[Any]) -> Any:
     """An unknown function: some smooth one, always the same."""
-    seed = zlib.crc32(node.value.encode()) % 997
-    return mp.cos(sum(x * (seed + 7 * n) / 499 for n, x in enumerate(xs, 1)) + seed)
+    seed = zlib.crc32(node.value.encode()) % 1_000_003
+    return mp.cos(sum(x * (seed % 997 + 7 * n) / 499 for n, x in enumerate(xs, 1)) + seed)
 
 
 def _binom(mp: Any, n: Any, k: Any) -> Any:
