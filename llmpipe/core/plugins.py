@@ -4,7 +4,7 @@ A plugin room is a package such as ``llmpipe.engines``; a plugin is a module in 
 (``ENGINE``), and a module whose name begins with an underscore is none. Nothing is registered: a
 new file is a new plugin. Names are written with dashes on the command line (``reasoning-gym``) and
 with underscores as files. Another package offers one by an entry point in the group
-``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``).
+``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``, ``llmpipe.trackers``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from typing import Any
 
 from llmpipe.core.errors import UserError
 
-_CONSTANT = {"engines": "ENGINE", "tasks": "TASK", "recipes": "RECIPE"}
+_CONSTANT = {
+    "engines": "ENGINE",
+    "tasks": "TASK",
+    "recipes": "RECIPE",
+    "trackers": "TRACKER",
+}
 
 
 def names(room: str) -> list[str]:

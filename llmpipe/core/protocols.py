@@ -1,7 +1,8 @@
-"""What a plugin has to offer: the shapes of an engine, a task and a recipe.
+"""What a plugin has to offer: the shapes of an engine, a task, a recipe and a tracker.
 
-A plugin is one file in its room (``engines/``, ``tasks/``, ``recipes/``) with one constant
-(``ENGINE``, ``TASK``, ``RECIPE``); `llmpipe.core.plugins` finds it by the file's name.
+A plugin is one file in its room (``engines/``, ``tasks/``, ``recipes/``, ``trackers/``) with one
+constant (``ENGINE``, ``TASK``, ``RECIPE``, ``TRACKER``); `llmpipe.core.plugins` finds it by the
+file's name.
 """
 
 from __future__ import annotations
@@ -15,11 +16,23 @@ from llmpipe.core.records import FinishReason, Message, Problem, Score
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How answers are drawn. ``max_tokens`` bounds one answer; ``temperature`` 0 is greedy."""
+    """How conversations are put to the model and answers drawn.
+
+    ``max_tokens`` bounds one answer; ``temperature`` 0 is greedy. ``logprobs`` keeps the ids and
+    log-probabilities of the sampled tokens. Without ``seeds`` the engine draws as it likes: faster,
+    and not repeatable. ``extra`` are sampling parameters under the engine's own names (``top_k``,
+    ``min_p``, ``stop``). ``chat_template`` (Jinja) takes the place of the model's own, an empty one
+    puts the bare text; ``chat_template_kwargs`` are handed to it.
+    """
 
     temperature: float = 1.0
     top_p: float = 0.95
     max_tokens: int = 2048
+    logprobs: bool = False
+    seeds: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    chat_template: str | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +43,17 @@ class Request:
     sample: int
     seed: int
     messages: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Seconds from the moment a request was handed to the engine: to the first token, and in all.
+
+    An engine that does not stream has no first token to time.
+    """
+
+    first_token: float | None
+    total: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +68,7 @@ class Generation:
     token_ids: Sequence[int] | None = None
     logprobs: Sequence[float] | None = None
     error: str | None = None
+    timing: Timing | None = None
 
 
 class Engine(Protocol):
@@ -57,6 +82,13 @@ class Engine(Protocol):
     """Whether ``model`` is a folder on this machine."""
     speed_options: ClassVar[frozenset[str]]
     """Names of options that change how fast answers come, not which: free to change on a resume."""
+    wraps: ClassVar[bool]
+    """Whether it runs another engine elsewhere, named by its option ``engine``: whose options,
+    model and answers are then those of the other."""
+
+    @classmethod
+    def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
+        """Raise `UserError` for what can be known to be wrong before minutes of loading."""
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None: ...
 
@@ -93,6 +125,9 @@ class Task(Protocol):
 
     def malformed(self, problem: Problem) -> str | None:
         """Why this problem can't be used, in one line; None where it can."""
+
+    def unreadable(self, answer: str) -> str | None:
+        """Why no response can be compared with this gold answer; None where one can."""
 
     def judge(
         self,
@@ -154,3 +189,23 @@ class Recipe:
     draw: Callable[[Draw], Iterator[Problem | Drop]] | None = None
     default_limit: int = 1000
     libraries: Sequence[str] = ()
+
+
+class Tracker(Protocol):
+    """An experiment tracker's view of one run: its settings once, its figures as they come.
+
+    ``TRACKER`` in a tracker's file is its class; ``library`` is the module that it needs, imported
+    in ``__init__``, and ``install`` what pip calls it. ``job`` is the command ("rollout"), ``name``
+    the run's.
+    """
+
+    library: ClassVar[str]
+    install: ClassVar[str]
+
+    def __init__(self, *, project: str, name: str, job: str, config: Mapping[str, Any]) -> None: ...
+
+    def log(self, figures: Mapping[str, float], step: int) -> None:
+        """Add figures at ``step``, which grows from call to call."""
+
+    def close(self) -> None:
+        """Have all figures written or sent. Called once."""

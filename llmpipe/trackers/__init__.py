@@ -1,0 +1,1 @@
+"""Where a run's figures are sent while it goes on, one experiment tracker a file (``TRACKER``)."""
