@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers import make_artifact
 
@@ -79,6 +80,31 @@ def test_mazes_by_their_grid_or_their_payload() -> None:
     ).as_row()
     columns = {key: [problem[key]] * 2 for key in ("answer", "task", "payload", "level")}
     assert outcome_reward(moves, **columns) == [1.0, 0.0]
+
+
+def test_a_row_without_a_gold_answer_gets_no_reward(caplog: Any) -> None:
+    assert outcome_reward(["2", "None", "2"], ["2", None, "3"]) == [1.0, None, 0.0]
+    assert outcome_reward(["2"], [None]) == [None]
+    assert caplog.text == ""  # it asks for that
+    assert outcome_reward(["2", "2", ""], ["", float("nan"), ["1", "2"]]) == [None] * 3
+    assert "no gold answer (empty)" in caplog.text
+    assert "no gold answer (2 answers)" in caplog.text
+    grid = f'{{"maze": {GRID!r}}}'.replace("'", '"')
+    columns = {"task": ["maze", None], "payload": [grid, None]}
+    assert outcome_reward([r"\boxed{RR}", "2"], [None, None], **columns) == [1.0, None]
+
+
+def test_gold_answers_as_data_sets_have_them() -> None:
+    golds = ["6*3=<<6*3=18>>18\n#### 18", 18, ["18"], np.int64(18), np.array(["18"]), '["18"]']
+    assert outcome_reward(["So 18."] * 6, golds) == [1.0] * 6
+
+
+def test_a_completion_in_parts_is_read() -> None:
+    parts = [{"type": "text", "text": "it is "}, {"type": "text", "text": "2"}]
+    message: dict[str, Any] = {"role": "assistant", "content": parts}
+    assert outcome_reward([[message]], ["2"]) == [1.0]
+    image = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "<think>"}]}
+    assert format_reward([r"\boxed{2}"], prompts=[[image]]) == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +195,8 @@ def test_workers_end_with_the_process() -> None:
         ("openai/gsm8k", 0.5, {"index": 0}, 1.0),
         ("openai/gsm8k", "1", {}, 0.0),
         ("anything", "1/2", {"task": "math"}, 1.0),
+        ("Skywork", '["1/2"]', None, 1.0),
+        ("DeepScaleR", np.array(["1/2"], object), None, 1.0),
     ],
 )
 def test_verl_scores(source: str, truth: Any, info: Any, score: float) -> None:
@@ -181,6 +209,12 @@ def test_verl_scores(source: str, truth: Any, info: Any, score: float) -> None:
     )
     assert found == score
     assert type(found) is float
+
+
+def test_verl_has_0_and_a_warning_where_there_is_no_gold_answer(caplog: Any) -> None:
+    for number, truth in enumerate([None, "", {"target": "2"}], 1):
+        assert compute_score("math", "None", truth) == 0.0
+        assert caplog.text.count("no verdict: no gold answer (") == number
 
 
 def test_verl_mazes() -> None:

@@ -3,6 +3,10 @@
 The layouts that need no keys:
 
 - verl: what ``verl.trainer.main_generation`` writes, its input's columns and a list ``responses``.
+- verl's dump of rollouts: a file a step under ``trainer.rollout_data_dir`` or
+  ``validation_data_dir`` (``_dump_generations`` in ``verl/trainer/ppo/ray_trainer.py``). Its
+  ``input`` is the whole prompt with the chat template's words in it; files without ``gts``, of
+  older versions, have no gold answers.
 - NeMo-Skills: the output of ``ns generate`` (``nemo_skills/inference/generate.py``), the input's
   fields and ``generation``.
 - lm-evaluation-harness: ``samples_*.jsonl`` of ``--log_samples``. It has a row a filter, with the
@@ -55,6 +59,10 @@ _LAYOUTS: tuple[tuple[frozenset[str], Keys], ...] = (
             response="responses",
             prompts=("prompt",),
         ),
+    ),
+    (
+        frozenset({"input", "output", "gts", "score", "step"}),
+        Keys(name="verl's rollout dump", answer="gts", response="output", prompts=("input",)),
     ),
     (
         frozenset({"generation", "expected_answer"}),

@@ -58,6 +58,10 @@ class Samples:
             np.asarray(self._group), _flags(self._right), _flags(self._judged), k
         )
 
+    def problems(self, among: NDArray[np.bool_]) -> int:
+        """How many problems the samples that are ``among`` these answer."""
+        return len(np.unique(np.asarray(self._group)[among]))
+
 
 def _flags(values: array[int]) -> NDArray[np.bool_]:
     return np.asarray(values).astype(bool)

@@ -9,7 +9,7 @@ def main() -> None:
     """Run a command; the one place where an error becomes a message and an exit code.
 
     0 done or up to date, 1 a bug (traceback), 2 something the user can put right, 3 finished but
-    the result wants a look, 130 stopped by Ctrl-C.
+    the result wants a look, 130 stopped by Ctrl-C, 141 nobody reads what is said any more.
     """
     _hide_secrets()
     try:
@@ -21,8 +21,10 @@ def main() -> None:
 def _run() -> None:
     from llmpipe.cli.app import app
     from llmpipe.cli.output import say_error, say_stopped
+    from llmpipe.cli.stdout import guard
     from llmpipe.core.errors import UserError
 
+    guard()
     try:
         if any(map(_surrogate, sys.argv)):
             raise UserError("an argument is not UTF-8 text", "write it in UTF-8")

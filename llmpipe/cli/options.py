@@ -54,6 +54,11 @@ MazeRules = Annotated[
     typer.Option(help="passk judges mazes as the paper's own verifier does, to compare figures."),
 ]
 
+Track = Annotated[
+    list[str] | None,
+    typer.Option(help="Send figures to swanlab, wandb, trackio or tensorboard; may be repeated."),
+]
+
 
 def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
     """``key=value`` options as a dictionary."""

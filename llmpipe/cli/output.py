@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import logging
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TextIO
 
@@ -16,6 +19,7 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from llmpipe.cli.tracking import Tracking
     from llmpipe.core.errors import UserError
     from llmpipe.core.run import Mode, Result
 
@@ -37,6 +41,7 @@ class Stage:
 
         self._json = as_json
         self._progress = _Progress()
+        self._tracking: Tracking | None = None
         self.mode: Mode = Mode(
             force=force,
             remake=self.remake,
@@ -53,6 +58,16 @@ class Stage:
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._progress.stop()
+        if self._tracking:
+            self._tracking.close([])
+
+    def track(self, names: Sequence[str] | None, *, job: str, out: Path, config: Any) -> None:
+        """Send this run's figures to experiment trackers; to be called before ``mode`` is used."""
+        from llmpipe.cli.tracking import Tracking
+
+        if names:
+            self._tracking = Tracking(names, job=job, out=out, config=config, bar=self._progress)
+            self.mode = dataclasses.replace(self.mode, progress=self._tracking)
 
     def finish(self, *results: Result) -> NoReturn:
         """Say what came out of the last of ``results`` and leave with the gravest exit code."""
@@ -94,6 +109,8 @@ class Stage:
 
     def _close(self, results: Sequence[Result]) -> None:
         self._progress.stop()
+        if self._tracking:
+            self._tracking.close(results)
         for result in results:
             if result.attention:
                 typer.secho(f"Attention: {result.attention}", fg="yellow", err=True)
@@ -120,7 +137,10 @@ def say_error(error: UserError, *, as_json: bool) -> None:
     if error.hint:
         typer.echo(f"  Try: {error.hint}", err=True)
     if as_json:
-        typer.echo(json.dumps({"error": error.message, "hint": error.hint}, ensure_ascii=False))
+        from llmpipe.core.errors import UserError
+
+        with contextlib.suppress(UserError):  # stdout may be what can't be written to
+            typer.echo(json.dumps({"error": error.message, "hint": error.hint}, ensure_ascii=False))
 
 
 def say_stopped() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -32,6 +32,7 @@ from llmpipe.cli.options import (
     Temperature,
     TensorParallel,
     TopP,
+    Track,
     integers,
     pairs,
 )
@@ -66,6 +67,7 @@ def rollout(
     few_shot: FewShot = None,
     system: System = None,
     limit: Limit = None,
+    track: Track = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -87,6 +89,7 @@ def rollout(
             few_shot=few_shot,
             engine_args=_engine_args(gpus, tensor_parallel_size, engine_arg),
         )
+        stage.track(track, job="rollout", out=out, config=config)
         stage.finish(run(config, problems, out, stage.mode))
 
 
@@ -108,7 +111,12 @@ def verify(
     prompt_key: Annotated[
         str | None, typer.Option(help="Of a file: its column of problems, a text or messages.")
     ] = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where the judges run; ray: on all cores of a cluster."),
+    ] = "local",
     problems: Problems = None,
+    track: Track = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -120,12 +128,15 @@ def verify(
     """
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         import llmpipe.stages.generations as taking
+        from llmpipe.core.artifact import Artifact
+        from llmpipe.core.records import Rollout
         from llmpipe.stages.verify import Config, run
 
         keys = taking.Config(
             answer_key=answer_key, response_key=response_key, prompt_key=prompt_key
         )
-        config = Config(extract=extract, maze_rules=maze_rules, adv_k=adv_k)
+        config = Config(extract=extract, maze_rules=maze_rules, adv_k=adv_k, engine=engine)
+        stage.track(track, job="verify", out=out, config=config)
         results: list[Result] = []
         if taking.is_foreign(rollouts):
             if problems:
@@ -135,6 +146,7 @@ def verify(
             results += taking.run(keys, rollouts, out, stage.mode)
             rollouts = out / "rollouts"
         elif keys != taking.Config():
+            Artifact.open(rollouts, Rollout)  # if nothing is there, that is what's wrong
             raise UserError(f"{rollouts} is no file of answers: it takes no keys", "leave them out")
         if not _only_planned(results):
             dropped = [result.dropped for result in results]
@@ -142,6 +154,8 @@ def verify(
             # The rows of the file that could not be judged are news to whoever reads the last word.
             all_dropped = dict(sum(map(Counter, [*dropped, judged.dropped]), Counter()))
             results.append(dataclasses.replace(judged, dropped=all_dropped))
+            if few := judged.figures.get("under_adv_k"):
+                _say_few(few, judged.figures["problems"], adv_k)
         stage.finish(*results)
 
 
@@ -175,6 +189,7 @@ def eval_(
     maze_rules: MazeRules = "strict",
     problems: Problems = None,
     rollouts: Rollouts = None,
+    track: Track = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -191,6 +206,9 @@ def eval_(
 
         ks = integers(k, "--k")
         n = 2 * max(ks) if n is None else n
+        settings = {"source": source, "model": model, "k": ks, "n": n, "temperature": temperature}
+        settings |= {"top_p": top_p, "max_tokens": max_tokens, "seed": seed, "extract": extract}
+        stage.track(track, job="eval", out=out, config=settings)
         results: list[Result] = []
         path, record = _source(source, out, stage, results)
         # Judging and scoring cost seconds: other settings make them again, and refuse nothing.
@@ -232,11 +250,23 @@ def eval_(
         stage.finish(*results)
 
 
+def _say_few(few: int, problems: int, adv_k: int) -> None:
+    """Why advantages are null; `eval` has no use for them, and doesn't say it."""
+    typer.echo(
+        f"advantages.passk is null for {few} of {problems} problems: "
+        f"they have fewer than {adv_k} judged answers (--adv-k)",
+        err=True,
+    )
+
+
 def _say_scores(made: Result) -> None:
     scores = {k: v for k, v in made.figures.items() if k.startswith("pass@")}
     for name, value in scores.items():
         typer.echo(f"{name:8} {'-' if value is None else f'{value:.4f}'}")
-    typer.echo(f"{made.figures['problems']} problems, n {made.figures['n']}")
+    n, errors = made.figures["n"], made.figures["verdict_errors"]
+    counted = f"{n['min']} to {n['max']}" if isinstance(n, dict) else n
+    left_out = f" ({errors} with status error left out)" if errors else ""
+    typer.echo(f"{made.figures['problems']} problems, n {counted}{left_out}")
 
 
 def _source(

@@ -155,7 +155,7 @@ def _refusal(wanted: Wanted, endpoint: str, e: Any, what: str, *, of_file: bool)
     if isinstance(e, RemoteEntryNotFoundError):
         return DownloadError(f"{asked} does not have {what} (HTTP 404)", "file")
     if status in _AGAIN or status >= 500:
-        wait = _retry_after(e.response.headers)
+        wait = retry_after(e.response.headers)
         return DownloadError(f"{asked} does not send {what}: HTTP {status}", "retry", wait=wait)
     if status in (401, 403):
         return DownloadError(
@@ -184,7 +184,7 @@ def local_trouble(e: OSError, what: str) -> DownloadError:
     )
 
 
-def _retry_after(headers: Any) -> float | None:
+def retry_after(headers: Any) -> float | None:
     """The seconds that a server wants to be left alone, from either of the hub's headers.
 
     ``Retry-After`` may be a date too; the hub's own rate limits come as ``ratelimit``

@@ -33,15 +33,16 @@ class ScriptedEngine:
 
     local_model: ClassVar[bool] = False
     speed_options: ClassVar[frozenset[str]] = frozenset({"delay", "fail_after", "window"})
+    wraps: ClassVar[bool] = False
+
+    @classmethod
+    def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
+        _read(options)
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         self._model = model
         self._max_tokens = sampling.max_tokens
-        given = parse_options(options, _DEFAULTS.keys(), "the scripted engine")
-        for name, value in given.items():
-            if not isinstance(value, int | float) or value < 0:
-                raise UserError(f"{name} is {value!r}", f"--engine-arg {name}={_DEFAULTS[name]}")
-        self._options = {**_DEFAULTS, **given}
+        self._options = _read(options)
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -112,6 +113,14 @@ class ScriptedEngine:
             return [*words, "I", "do", "not", "know."], "stop"
         answer = request.problem.answer if right else _wrong(request, dice[9])
         return [*words, "The", "answer", "is", *f"\\boxed{{{answer}}}.".split(" ")], "stop"
+
+
+def _read(options: Mapping[str, str]) -> dict[str, float]:
+    given = parse_options(options, _DEFAULTS.keys(), "the scripted engine")
+    for name, value in given.items():
+        if not isinstance(value, int | float) or value < 0:
+            raise UserError(f"{name} is {value!r}", f"--engine-arg {name}={_DEFAULTS[name]}")
+    return {**_DEFAULTS, **given}
 
 
 def _wrong(request: Request, die: int) -> str:

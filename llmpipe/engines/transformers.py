@@ -14,6 +14,7 @@ from llmpipe.core.libraries import needs
 from llmpipe.core.options import parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
+from llmpipe.engines._context import check_room, context
 
 _HINT = "pip install torch accelerate"
 _OPTIONS = {"batch_size": 16, "device": None, "dtype": "auto", "trust_remote_code": False}
@@ -31,7 +32,13 @@ class TransformersEngine:
     """A causal model in transformers. Samples of a batch share a seed: ``generate`` takes one."""
 
     local_model: ClassVar[bool] = True
+    wraps: ClassVar[bool] = False
     speed_options: ClassVar[frozenset[str]] = frozenset({"batch_size", "device"})
+
+    @classmethod
+    def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
+        """Whether there is room for a prompt in the model's context."""
+        check_room(sampling.max_tokens, context(find_model(model)))
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Load the model, on the GPU where there is one.

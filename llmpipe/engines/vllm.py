@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import importlib.metadata
 import itertools
-import json
 import logging
 import os
 import sys
@@ -24,6 +23,7 @@ from llmpipe.core.options import parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
 from llmpipe.core.records import FinishReason
+from llmpipe.engines._context import check_room, context
 from llmpipe.engines._installs import CPU, GPU
 
 _HINT = f"{GPU}, or where there is no GPU: {CPU}; or use --engine transformers"
@@ -40,6 +40,7 @@ class VllmEngine:
     """
 
     local_model: ClassVar[bool] = True
+    wraps: ClassVar[bool] = False
     speed_options: ClassVar[frozenset[str]] = frozenset(
         {
             "async_scheduling",
@@ -60,6 +61,13 @@ class VllmEngine:
             "use_tqdm_on_load",
         }
     )
+
+    @classmethod
+    def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
+        """Whether there is room for a prompt: in the context given, or the model's own."""
+        given = options.get("max_model_len", "")
+        limit = int(given) if given.isdecimal() else context(find_model(model))
+        check_room(sampling.max_tokens, limit)
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Load the model.
@@ -236,6 +244,7 @@ _CPU_ENVIRONMENT = {
 def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
     import psutil  # type: ignore[import-untyped] # vLLM requires it
 
+    limit = context(folder)  # None leaves it to vLLM
     return {
         "dtype": "bfloat16",
         "enforce_eager": True,
@@ -243,17 +252,9 @@ def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
         # CPU generator can't be rewound, and that ends the engine.
         "enable_chunked_prefill": False,
         "max_num_seqs": _CPU_SEQUENCES,
-        "max_model_len": _context(folder, _CPU_CONTEXT + sampling.max_tokens),
+        "max_model_len": limit and min(limit, _CPU_CONTEXT + sampling.max_tokens),
         "kv_cache_memory_bytes": min(_CPU_CACHE, psutil.virtual_memory().available // 4),
     }
-
-
-def _context(folder: Path, wanted: int) -> int | None:
-    """The model's own context, or the wanted part of it; None leaves it to vLLM."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config = config.get("text_config", config)
-    limit = config.get("max_position_embeddings") or config.get("n_positions")
-    return min(limit, wanted) if isinstance(limit, int) else None
 
 
 def _refusal(folder: Path, e: Exception) -> UserError:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import json
-import math
-import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llmpipe.algo import rules as text
+from llmpipe.algo.filter_steps import (
+    VALUE,
+    Reason,
+    Step,
+    cut_options,
+    difficulty_step,
+    length_step,
+    level_step,
+    rate_ends,
+    rate_step,
+    text_step,
+    token_step,
+)
 from llmpipe.algo.prompts import load_tokenizer
-from llmpipe.algo.ranges import parse_range
+from llmpipe.algo.rules import RULES as TEXT_RULES
 from llmpipe.algo.tally import Tally
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.pool import Failure
 from llmpipe.core.protocols import Task
-from llmpipe.core.records import Problem, Rollout, Verdict, problem_id
+from llmpipe.core.records import Problem, Rollout, Verdict
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
 from llmpipe.tasks import gold_judges
 from llmpipe.verifiers import LIBRARIES
@@ -30,14 +38,12 @@ from llmpipe.verifiers import LIBRARIES
 RULES = (
     "malformed",
     "prompt_too_long",
-    *text.RULES,
+    *TEXT_RULES,
     "answer_unparsable",
     "answer_unverifiable",
 )
 """What `Config.drop` may hold, in the order they are asked; all of them by default."""
 
-_VALUE = "multiple_choice_value"
-_LONGEST = 8000  # characters, some 2,000 tokens: what trainers commonly allow a prompt
 _SAMPLES = 3  # rows shown for each reason
 _SHOWN = 160  # characters of a sample's prompt
 
@@ -68,11 +74,6 @@ class Config:
     drop: tuple[str, ...] = RULES
     keep: tuple[str, ...] = ()
     max_prompt_tokens: int | None = None
-
-
-Reason = tuple[str, str]
-Step = Callable[[Problem], Problem | Reason]
-"""What is done to a problem: it goes on, as it is or with more filled in, or there is a reason."""
 
 
 def run(
@@ -117,7 +118,7 @@ def run(
     tasks = sorted(_tasks(source))
     inputs: dict[str, Input] = {"problems": source}
     if verdicts and config.pass_rate:
-        ends = _rate_ends(config.pass_rate)
+        ends = rate_ends(config.pass_rate)
         judged = inputs["verdicts"] = Artifact.open(verdicts, Verdict)
         least = config.min_samples or _asked_for(judged)
     if tokenizer:
@@ -137,12 +138,12 @@ def run(
         if config.pass_rate:
             tally = _tally(judged)
             all_samples = tally.total()
-            steps.insert(0, _rate_step(tally, ends, least))
+            steps.insert(0, rate_step(tally, ends, least))
             share = all_samples.truncated / max(1, all_samples.judged)
             writer.figures["truncated_share"] = round(share, 4)
             writer.figures["verdict_errors"] = all_samples.errors
         if config.max_prompt_tokens and tokenizer:
-            steps.append(_token_step(load_tokenizer(tokenizer), config.max_prompt_tokens))
+            steps.append(token_step(load_tokenizer(tokenizer), config.max_prompt_tokens))
         rejects = _Rejects(writer)
         passing = _passing(source, steps, writer, rejects)
         if {"answer_unparsable", "answer_unverifiable"} & _dropped_by(config):
@@ -251,17 +252,17 @@ def _steps(config: Config) -> list[Step]:
     rules = _dropped_by(config)
     steps: list[Step] = []
     if config.levels is not None:
-        steps.append(_level_step(config.levels))
+        steps.append(level_step(config.levels))
     if config.difficulty is not None:
-        steps.append(_difficulty_step(config.difficulty))
+        steps.append(difficulty_step(config.difficulty))
     if "malformed" in rules:
         steps.append(_malformed)
     if "prompt_too_long" in rules and config.max_prompt_tokens is None:
-        steps.append(_length_step)
-    if asked := {name: rule for name, rule in text.RULES.items() if name in rules}:
-        steps.append(functools.partial(_text_step, rules=asked))
-    if _VALUE in config.keep:
-        steps.append(_cut_options)
+        steps.append(length_step)
+    if asked := {name: rule for name, rule in TEXT_RULES.items() if name in rules}:
+        steps.append(functools.partial(text_step, rules=asked))
+    if VALUE in config.keep:
+        steps.append(cut_options)
     return steps
 
 
@@ -276,73 +277,11 @@ def _malformed(problem: Problem) -> Problem | Reason:
     return ("malformed", why) if why else problem
 
 
-def _text_step(problem: Problem, rules: Mapping[str, text.Rule]) -> Problem | Reason:
-    if problem.task != "math":  # whose prompts say nothing, and whose answers are no mathematics
-        empty = "answer_empty" in rules and not problem.answer.strip()
-        return ("answer_empty", "") if empty else problem
-    statement = text.Statement(problem.prompt, problem.answer)
-    for name, rule in rules.items():
-        detail = rule(statement)
-        if detail is not None:
-            return name, detail
-    return problem
-
-
-def _cut_options(problem: Problem) -> Problem | Reason:
-    statement = text.Statement(problem.prompt, problem.answer)
-    if problem.task != "math" or text.RULES[_VALUE](statement) is None:
-        return problem
-    prompt = text.without_options(statement)
-    if prompt is None:
-        return _VALUE, "nothing is left without the options"
-    payload = json.loads(problem.payload) | {"uncut_id": problem.id}
-    return dataclasses.replace(
-        problem,
-        id=problem_id(problem.task, prompt),
-        prompt=prompt,
-        payload=json.dumps(payload, ensure_ascii=False, sort_keys=True),
-    )
-
-
-def _length_step(problem: Problem) -> Problem | Reason:
-    length = len(problem.prompt)
-    return ("prompt_too_long", f"{length} characters") if length > _LONGEST else problem
-
-
-def _token_step(tokenizer: Any, most: int) -> Step:
-    def step(problem: Problem) -> Problem | Reason:
-        if len(problem.prompt.encode()) <= most:  # a token is a byte at least
-            return problem
-        count = len(tokenizer(problem.prompt, add_special_tokens=False)["input_ids"])
-        return ("prompt_too_long", f"{count} tokens") if count > most else problem
-
-    return step
-
-
 def _tally(verdicts: Artifact) -> Tally:
     tally = Tally()
     for batch in verdicts.batches(["problem_id", "status"], batch_size=1 << 14):
         tally.add(*(column.to_pylist() for column in batch.columns))
     return tally
-
-
-def _rate_step(tally: Tally, ends: tuple[float, float], least: int) -> Step:
-    def step(problem: Problem) -> Problem | Reason:
-        count = tally.of(problem.id)
-        if count is None:
-            return "no_verdicts", ""
-        if count.judged < least:
-            failed = f", {count.errors} with status error" if count.errors else ""
-            return "too_few_samples", f"{count.judged} of {least} judged{failed}"
-        rate = count.correct / count.judged
-        if not ends[0] < rate < ends[1]:
-            return "pass_rate", f"{count.correct} of {count.judged} correct"
-        difficulty = problem.difficulty
-        if difficulty is None:
-            difficulty = (count.judged - count.correct) / count.judged  # 1 - 0.9 is no 0.1
-        return dataclasses.replace(problem, pass_rate=rate, difficulty=difficulty)
-
-    return step
 
 
 def _asked_for(verdicts: Artifact) -> int:
@@ -355,53 +294,3 @@ def _asked_for(verdicts: Artifact) -> int:
     if not isinstance(asked, int):
         raise UserError(f"{verdicts.path} doesn't say how many samples were asked for", hint)
     return asked
-
-
-def _rate_ends(wanted: str) -> tuple[float, float]:
-    example = "--pass-rate 0.1:0.9"
-    low, high = parse_range(wanted, "--pass-rate", "0.1:0.9")
-    if not max(low, 0.0) < min(high, 1.0):
-        raise UserError(f"no pass rate is between the ends of --pass-rate {wanted!r}", example)
-    if -math.inf < low < 0 or 1 < high < math.inf:
-        raise UserError(f"the ends of --pass-rate {wanted!r} must be within 0 and 1", example)
-    low, high = max(low, 0.0), min(high, 1.0)
-    return low, high
-
-
-_FIGURE = re.compile(r"\d+(?:\.\d+)?")
-
-
-def _level_step(wanted: str) -> Step:
-    if ":" in wanted:
-        low, high = parse_range(wanted, "--level", "2:4")
-        values = None
-    else:
-        values = {v.strip().casefold() for v in wanted.split(",") if v.strip()}
-        if not values:
-            raise UserError("--level names no level", "--level 1,2 or --level 2:4")
-
-    def step(problem: Problem) -> Problem | Reason:
-        text = (problem.level or "").strip()
-        figure = _FIGURE.search(text)
-        if not text or (values is None and not figure):
-            return "no_level", text
-        if values is None:
-            assert figure is not None
-            inside = low <= float(figure.group()) <= high
-        else:
-            inside = text.casefold() in values or bool(figure and figure.group() in values)
-        return problem if inside else ("level", text)
-
-    return step
-
-
-def _difficulty_step(wanted: str) -> Step:
-    low, high = parse_range(wanted, "--difficulty", "0.2:0.8")
-
-    def step(problem: Problem) -> Problem | Reason:
-        if problem.difficulty is None:
-            return "no_difficulty", ""
-        inside = low <= problem.difficulty <= high
-        return problem if inside else ("difficulty", f"{problem.difficulty:g}")
-
-    return step

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from llmpipe.algo.generations import SIDE_COLUMNS, Taken, is_grid, take
+from llmpipe.algo.cells import is_grid
+from llmpipe.algo.generations import SIDE_COLUMNS, Taken, take
 from llmpipe.algo.layouts import Keys, find_keys
 from llmpipe.core.artifact import MANIFEST, Artifact
 from llmpipe.core.errors import UserError
@@ -48,7 +49,8 @@ def run(config: Config, source: Path, out: Path, mode: Mode) -> list[Result]:
     Rows with the same prompt are samples of one problem, in their order. Where the file has no
     prompts, each row is a problem of its own, with an empty one. A gold answer that is a maze's
     grid makes a maze problem, any other a math problem. A row's finish reason is taken where it has
-    one, and is "stop" otherwise. Rows that can't be judged are rejected by the rollouts.
+    one, and is "stop" otherwise; a null in a list of responses is a sample with finish reason
+    "error". Rows that can't be judged are rejected by the rollouts.
 
     Returns:
         One result for each artifact; a dry run stops at the first that is to be made.
@@ -182,7 +184,7 @@ def _rollouts(problem: str, row: Taken, first: int) -> Iterator[Rollout]:
             finish_reason=sample.finish_reason,
             prompt_tokens=0,
             completion_tokens=sample.tokens,
-            error="the file says so" if sample.finish_reason == "error" else None,
+            error=sample.error,
         )
 
 

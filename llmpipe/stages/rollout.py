@@ -46,6 +46,7 @@ class Config:
     are worked examples (``task``, ``prompt``, ``response``) put before the problems of their task;
     ``instructions`` are what the tasks add to each prompt, filled in by `run`.
     ``engine_args`` change the answers, ``engine_tuning`` only the speed; `plan` tells them apart.
+    ``executor`` is what runs the engine elsewhere (ray), so a run may go on there, or here again.
     """
 
     engine: str
@@ -62,6 +63,7 @@ class Config:
     instructions: Mapping[str, str] = field(default_factory=dict)
     engine_args: Mapping[str, str] = field(default_factory=dict)
     engine_tuning: Mapping[str, str] = field(default_factory=dict, metadata=_FREE)
+    executor: str | None = field(default=None, metadata=_FREE)
 
 
 def plan(
@@ -88,19 +90,43 @@ def plan(
             f"top-p is {rest['top_p']}, but must be over 0 and at most 1", "--top-p 0.95"
         )
     kind: type[Engine] = load("engines", engine)
+    args = dict(engine_args or {})
+    executor = None
+    speed_options = kind.speed_options
+    if kind.wraps:
+        executor, engine = engine, args.pop("engine", "vllm")
+        kind = load("engines", engine)
+        speed_options |= kind.speed_options
     digest = None
     if kind.local_model:
         folder = find_model(model)
         model, digest = str(folder), fs.digest(folder)
-    args = dict(engine_args or {})
-    return Config(
+    config = Config(
         engine=engine,
         model=model,
         model_digest=digest,
         few_shot=tuple(_read_few_shot(few_shot)) if few_shot else (),
-        engine_args={k: v for k, v in args.items() if k not in kind.speed_options},
-        engine_tuning={k: v for k, v in args.items() if k in kind.speed_options},
+        engine_args={k: v for k, v in args.items() if k not in speed_options},
+        engine_tuning={k: v for k, v in args.items() if k in speed_options},
+        executor=executor,
         **rest,
+    )
+    name, options = _engine(config)
+    load("engines", name).check(model, _sampling(config), options)
+    return config
+
+
+def _engine(config: Config) -> tuple[str, dict[str, str]]:
+    """What is to be started, and its options."""
+    options = {**config.engine_args, **config.engine_tuning}
+    if config.executor:
+        return config.executor, {**options, "engine": config.engine}
+    return config.engine, options
+
+
+def _sampling(config: Config) -> Sampling:
+    return Sampling(
+        temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
     )
 
 
@@ -223,12 +249,10 @@ def _sample(
             config.engine,
             config.model,
         )
-        kind: type[Engine] = load("engines", config.engine)
-        sampling = Sampling(
-            temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
-        )
+        name, options = _engine(config)
+        kind: type[Engine] = load("engines", name)
         clock = time.monotonic()
-        engine = kind(config.model, sampling, {**config.engine_args, **config.engine_tuning})
+        engine = kind(config.model, _sampling(config), options)
         loaded = time.monotonic()
         fs.write_json(description, engine.describe())
         tokens = cut = 0

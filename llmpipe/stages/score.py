@@ -40,10 +40,11 @@ def run(
 ) -> Result:
     """Score every problem that has verdicts, in their order.
 
-    ``results.json`` holds ``problems``; ``n``, the samples a problem (``{"min", "max"}`` where
-    problems differ); ``metrics``, each the mean over problems as ``{"value": ...}``: ``pass@k`` for
-    every k and ``avg@n``; ``rates`` over all samples; ``by`` level, source and task; ``settings``
-    that the samples were drawn and judged with. A value is null where any problem has fewer
+    ``results.json`` holds ``problems``; ``n``, the samples a problem that count, which leaves out
+    errors (``{"min", "max"}`` where problems differ); ``errors``, those left out; ``metrics``, each
+    the mean over problems as ``{"value": ...}``: ``pass@k`` for every k and ``avg@n``; ``rates``
+    over all samples; ``by`` level, source and task; ``settings`` that the samples were drawn and
+    judged with. A value is null where any problem has fewer
     than k samples without an error, and ``too_few`` says how many have.
 
     Raises:
@@ -61,6 +62,7 @@ def run(
         config=config,
         inputs={"verdicts": judged, "problems": asked, "rollouts": sampled},
         out=out,
+        version=2,
     )
 
     def build(writer: Writer) -> None:
@@ -80,6 +82,7 @@ def run(
         writer.attach(RESULTS, json.dumps(results, ensure_ascii=False, indent=2) + "\n")
         writer.figures |= {name: m["value"] for name, m in results["metrics"].items()}
         writer.figures |= {"problems": results["problems"], "n": results["n"], **results["rates"]}
+        writer.figures["verdict_errors"] = results["errors"]
 
     return execute(spec, build, mode)
 
@@ -134,10 +137,12 @@ def _results(
     config: Config, scores: Sequence[ProblemScore], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     samples = sum(s.n for s in scores)
-    fewest, most = min((s.n for s in scores), default=0), max((s.n for s in scores), default=0)
+    counted = [s.n - s.error for s in scores] or [0]
+    fewest, most = min(counted), max(counted)
     return {
         "problems": len(scores),
         "n": most if fewest == most else {"min": fewest, "max": most},
+        "errors": sum(s.error for s in scores),
         "metrics": _metrics(config, scores),
         "rates": {
             name: sum(getattr(s, name) for s in scores) / samples if samples else None

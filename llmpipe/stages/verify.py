@@ -11,7 +11,7 @@ import shutil
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from llmpipe.algo.samples import Samples
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.pool import Failure
+from llmpipe.core.pool import Failure, WorkerPool
 from llmpipe.core.records import FinishReason, Problem, Rewards, Rollout, Score, Verdict, to_batch
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.core.tables import ShardWriter, read_batches
@@ -50,12 +50,14 @@ _STATUSES = ("correct", "wrong", "no_answer", "truncated", "error")
 class Config:
     """How the answer is looked for: any way there is, or in boxes only; and how mazes are judged.
 
-    ``adv_k`` is the k of ``advantages.passk``.
+    ``adv_k`` is the k of ``advantages.passk``. ``engine`` is where the judges run: on this machine,
+    or on all of a Ray cluster.
     """
 
     extract: Literal["auto", "boxed"] = "auto"
     maze_rules: Literal["strict", "passk"] = "strict"
     adv_k: int = 4
+    engine: Literal["local", "ray"] = field(default="local", metadata={"fingerprint": False})
 
 
 def run(
@@ -69,7 +71,7 @@ def run(
     failed; no outcome for an error), `llmpipe.algo.advantages` what the advantages are. Lengths are
     in tokens, or in characters for all of a problem's rollouts where one has no count. Errors are
     left out of their group and have no advantages; ``passk`` is null in groups of fewer than
-    ``config.adv_k``.
+    ``config.adv_k``: the figure ``under_adv_k`` counts such problems.
 
     Raises:
         UserError: the problems can't be found, or lack one that was answered; or an option is
@@ -81,6 +83,8 @@ def run(
         raise UserError(
             f"--maze-rules {config.maze_rules} are unknown", "--maze-rules strict, or passk"
         )
+    if config.engine not in ("local", "ray"):
+        raise UserError(f"--engine {config.engine} judges nothing", "--engine local, or ray")
     if config.adv_k < 1:
         raise UserError(f"--adv-k is {config.adv_k}, but must be at least 1", "--adv-k 4")
     answered = Artifact.open(rollouts, Rollout)
@@ -97,7 +101,7 @@ def run(
         out=out,
         # The rules stand in their tasks' and verifiers' files. What these call (algo/) is not
         # hashed: a change there that changes verdicts puts `version` up.
-        version=2,
+        version=3,
         plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
         pinned=LIBRARIES,
     )
@@ -208,7 +212,7 @@ def _judge(
         verdicts.clear()
 
     try:
-        with judges(tasks) as pool:
+        with _judges(config, tasks) as pool:
             for result in pool.map(calls()):
                 waiting[0].score = _score(result)
                 flush()
@@ -225,6 +229,13 @@ def _judge(
             f"{statuses['error']} of {done} rollouts could not be judged (status error)"
         )
     return samples, files
+
+
+def _judges(config: Config, tasks: list[str]) -> WorkerPool:
+    if config.engine == "local":
+        return judges(tasks)
+    pool: WorkerPool = plugins.load("engines", config.engine).pool("llmpipe.tasks:judges", (tasks,))
+    return pool
 
 
 def _verdict(entry: _Waiting, score: Score) -> Verdict:
@@ -270,6 +281,7 @@ def _fill_in(samples: Samples, files: list[Path], k: int, writer: Writer) -> Non
     """Copy the verdicts to their place, with what they are worth in their groups."""
     length = samples.length_rewards()
     pass1, passk = samples.advantages(1), samples.advantages(k)
+    writer.figures["under_adv_k"] = samples.problems(~np.isnan(pass1) & np.isnan(passk))
     start = 0
     for batch in read_batches(files):
         here = slice(start, start + batch.num_rows)

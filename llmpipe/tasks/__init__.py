@@ -48,11 +48,13 @@ def gold_judges(tasks: Iterable[str]) -> WorkerPool:
     return WorkerPool("llmpipe.tasks:judge_gold", cpu_seconds=CPU_SECONDS, warm_up=warm_up)
 
 
-def judges(tasks: Iterable[str]) -> WorkerPool:
+def judges(tasks: Iterable[str], workers: int | None = None) -> WorkerPool:
     """Workers that call `judge` for problems of these tasks, `CPU_SECONDS` a call."""
     # The first call of a rule loads its libraries, which is not to be charged to a response.
     warm_up = [(task, "1", "{}", "\\boxed{x}", "stop", "boxed") for task in tasks]
-    return WorkerPool("llmpipe.tasks:judge", cpu_seconds=CPU_SECONDS, warm_up=warm_up)
+    return WorkerPool(
+        "llmpipe.tasks:judge", workers=workers, cpu_seconds=CPU_SECONDS, warm_up=warm_up
+    )
 
 
 def same_answers(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> list[bool]:

@@ -56,6 +56,8 @@ CHOICE = {
     "no answer": ("Half of 18?\nA) 8\nB) 9\nC) 10", ""),
     "glued together": ("-1和1的平均数是（）A.-1B.0C.1D.2", "B"),
     "glued to a question": ("2+2=( )A.4B.5C.6D.7", "A"),
+    "glued to a word": ("Then the colour is(A)red(B)blue(C)green", "B"),
+    "glued formulas": ("$y=(A)x(B)2x(C)3x$", "B"),
     "a letter and a gap": ("What is 2+2?\nA 4\nB 5\nC 6\nD 7", "A"),
     "a letter and a dash": ("What has six legs?\nA - an ant\nB - a cow\nC - a hen", "A"),
     "braces": ("What is 2+2? {A} 4 {B} 5 {C} 6", "A"),
@@ -190,6 +192,7 @@ def test_what_asks_without_its_options_stays(stem: str) -> None:
 
 
 PROOF = {
+    "show with a colon": (r"Show: for all $n \ge 1$, $1+\frac12+\cdots+\frac1n \ge \ln(n+1)$.", ""),
     "prove that": ("Prove that the sum of two odd numbers is even.", ""),
     "show that": ("Let $n>3$ be odd. Show that $8$ divides $n^2-1$.", "proof"),
     "after a condition": ("If $a+b=0$ show that $a^3+b^3=0$.", ""),
@@ -259,6 +262,13 @@ def test_open_ended(case: str) -> None:
 
 
 SEVERAL = {
+    "brackets with a space": (
+        "已知 $a_1=2$。\n(I ) 求 $a_2$；\n（II ）设 $b_n=2a_n$，求 $b_2$。",
+        "4, 8",
+    ),
+    "an estimate": ("（1）估计这批产品的合格率；（2）求 $X$ 的期望。", "0.3; 2"),
+    "two discussions": ("(1) 讨论 $f(x)$ 的单调性；(2) 若 $f(x)>0$，求 $a$。", "3"),
+    "rules that ask": ("The rules: (1) What is a pawn worth? (2) What is a rook worth?", "1, 5"),
     "letters": ("Let $f(x)=x^2$. (a) Find $f(3)$. (b) Find $f(4)$.", "9, 16"),
     "numbers": ("A box has 3 red balls.\n(1) How many are red?\n(2) How many are not?", "3"),
     "romans": ("(i) Compute $2^5$. (ii) What is $2^6$?", "32"),
@@ -342,6 +352,25 @@ def test_answers_that_are_none(case: str) -> None:
 
 
 KEPT = {
+    "arguments of a function": (
+        r"$\tau$ satisfies all of the following: (1) If $a\le b$ then $\tau(a)\le\tau(b)$. (2) If "
+        r"$c>d$, then $\tau (c+d-cd)=\tau (c)+\tau (d)$. Find all values of $\tau(-1)$.",
+        r"$(-\infty, 0]$",
+    ),
+    "probabilities of events": (
+        "The events below are independent: P(A)=0.3, P(B)=0.4, P(C)=0.5. Find P(A or B or C).",
+        "0.79",
+    ),
+    "operations of a game": (
+        "A move is one of the following operations:\n\n(1) Choose a number $2^j$ and put it into "
+        "an empty cell.\n\n(2) Choose two cells with the same number, and erase one.\n\n"
+        "Determine the maximum number of moves.",
+        "200293447",
+    ),
+    "operations in Chinese": (
+        "每次可以进行下列操作：（1）求出两数之和并擦去；（2）写出一个新的数。最少要多少次？",
+        "5",
+    ),
     "a sum": ("What is 1 + 1?", "2"),
     "a proven prime": ("Let $p$ be a proven prime below 20. Find the largest $p$.", "19"),
     "records show": ("Records show that 3 of 4 buses are late. How many of 20 are?", "15"),

@@ -47,6 +47,28 @@ def test_the_last_word_counts_the_rows_that_could_not_be_judged(
     assert "1 of 3 rows can't be judged" in done.stderr
 
 
+def test_a_null_is_an_error_and_n_is_what_was_counted(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    rows = [{**row, "answers": [*row["answers"], "2"]} for row in ROWS]
+    rows[0]["answers"][1] = None
+    write(tmp_path / "gen.jsonl", rows)
+    done = json.loads(llmpipe("verify", "gen.jsonl", "-o", "v", *KEYS, "--json", code=3).stdout)
+    assert (done["rows"], done["dropped"], done["error"]) == (6, {}, round(1 / 6, 4))
+    scores = llmpipe("eval", "v", "-o", "e", "--k", "1,2").stdout
+    assert "2 problems, n 2 to 3 (1 with status error left out)" in scores
+    scores = llmpipe("eval", "v", "-o", "e", "--k", "3", code=3).stdout
+    assert "pass@3   -" in scores
+
+
+def test_groups_too_small_for_adv_k_are_told(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    write(tmp_path / "gen.jsonl", [*ROWS, {"q": "2?", "gt": "2", "answers": ["2", "3", "2"]}])
+    done = llmpipe("verify", "gen.jsonl", "-o", "v", *KEYS, "--adv-k", 3, "--json")
+    assert json.loads(done.stdout)["under_adv_k"] == 2
+    assert done.stderr.count("advantages.passk is null for 2 of 3 problems") == 1
+    done = llmpipe("verify", "gen.jsonl", "-o", "w", *KEYS, "--adv-k", 2, "--json")
+    assert json.loads(done.stdout)["under_adv_k"] == 0
+    assert "advantages" not in done.stderr
+
+
 def test_a_dry_run_writes_nothing(llmpipe: Llmpipe, tmp_path: Path) -> None:
     write(tmp_path / "gen.jsonl", ROWS)
     done = llmpipe("verify", "gen.jsonl", "-o", "v", *KEYS, "--dry-run")
@@ -65,5 +87,7 @@ def test_what_does_not_fit_is_refused(llmpipe: Llmpipe, tmp_path: Path) -> None:
     llmpipe("verify", "gen.jsonl", "-o", "v", *KEYS)
     said = llmpipe("verify", "v/rollouts", "-o", "w", "--answer-key", "gt", code=2).stderr
     assert "it takes no keys" in said
+    said = llmpipe("verify", "nofile", "-o", "w", "--answer-key", "gt", code=2).stderr
+    assert "nofile does not exist" in said
     said = llmpipe("verify", "v/rollouts", "-o", "w", "--adv-k", 0, code=2).stderr
     assert "must be at least 1" in said

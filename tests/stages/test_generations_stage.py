@@ -102,6 +102,28 @@ def test_nemo_skills_output_of_several_seeds(tmp_path: Path) -> None:
     assert judged(folder) == ["correct", "wrong", "wrong", "correct"]
 
 
+def test_verl_s_dump_of_its_own_rollouts(tmp_path: Path) -> None:
+    asked = "user\n1+1?\nassistant\n"  # the chat template's words without its special tokens
+    rows = [
+        {"input": asked, "output": text, "gts": gts, "score": score, "step": 20, "acc": score}
+        for text, gts, score in [(r"\boxed{2}", "2", 1.0), ("3", "2", 0.0), ("2", None, 0.0)]
+    ]
+    path = jsonl(tmp_path / "20.jsonl", rows)
+    problems, rollouts = taken(path)
+    assert [(p.prompt, p.answer) for p in problems] == [(asked, "2")]
+    assert [(r.sample, r.completion) for r in rollouts] == [(0, r"\boxed{2}"), (1, "3")]
+    assert rejects(tmp_path / "out/rollouts") == [("row 3", "no_answer", "gts: null")]
+    assert judged(path) == ["correct", "wrong"]
+
+
+def test_a_null_among_responses_counts_as_a_sample_that_failed(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "x.jsonl", [{"gt": "2", "responses": [r"\boxed{2}", None, "3"]}])
+    assert judged(path) == ["correct", "error", "wrong"]
+    _, rollouts = taken(path)
+    assert (rollouts[1].finish_reason, rollouts[1].error) == ("error", "no text")
+    assert rejects(tmp_path / "out/rollouts") == []
+
+
 def lm_eval(question: str, target: str, text: str, which: str) -> dict[str, Any]:
     chat = json.dumps([{"role": "user", "content": f"Q: {question}"}])
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem, Rollout
 from llmpipe.core.run import Mode, Result
 from llmpipe.core.seeds import sample_seed
+from llmpipe.core.spec import plain, same_settings
 from llmpipe.stages import rollout
 
 
@@ -260,3 +262,29 @@ def test_bad_options_are_one_line(
     with pytest.raises(UserError, match=message) as refused:
         sample(problems, tmp_path / "out", **options)
     assert "\n" not in refused.value.message
+
+
+def test_an_engine_elsewhere_samples_what_the_same_engine_samples_here() -> None:
+    ours = {"seed": 0, "n": 2}
+    here = rollout.plan(engine="scripted", model="m", engine_args={"window": "4"}, **ours)
+    there = rollout.plan(
+        engine="ray",
+        model="m",
+        engine_args={"engine": "scripted", "window": "4", "actors": "2", "p_correct": "0.5"},
+        **ours,
+    )
+
+    assert (there.engine, there.executor) == ("scripted", "ray")
+    assert there.engine_args == {"p_correct": "0.5"}
+    assert there.engine_tuning == {"window": "4", "actors": "2"}
+    assert same_settings(dataclasses.replace(here, engine_args=there.engine_args), plain(there))
+
+
+def test_an_answer_that_leaves_no_room_for_a_prompt_is_refused_before_loading(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 1024}')
+
+    for engine in ("vllm", "transformers"):
+        with pytest.raises(UserError, match="leaves no room for a prompt in a context of 1024"):
+            rollout.plan(engine=engine, model=str(tmp_path), max_tokens=1024)

@@ -129,7 +129,7 @@ def test_errors_are_shown_and_stay_out_of_the_estimate(tmp_path: Path) -> None:
     verdicts = judged(tmp_path, {EASY: "cwwe", HARD: "cccc"})
     run(Config(k=(1, 3, 4)), verdicts, tmp_path / "eval", Mode())
     found = results(tmp_path / "eval")
-    assert found["n"] == 4
+    assert (found["n"], found["errors"]) == ({"min": 3, "max": 4}, 1)
     assert found["rates"]["error"] == 1 / 8
     assert found["metrics"]["pass@1"]["value"] == pytest.approx((1 / 3 + 1) / 2, abs=1e-15)
     assert found["metrics"]["pass@3"] == {"value": 1.0}

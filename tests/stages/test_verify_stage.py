@@ -208,11 +208,17 @@ def test_rewards_and_advantages_count_within_a_problem_whatever_the_order(tmp_pa
 
 
 def test_groups_smaller_than_k_have_no_advantage_for_it(tmp_path: Path) -> None:
-    judged(tmp_path, [rollout(SUM, 0, r"\boxed{2}"), rollout(SUM, 1, r"\boxed{3}")])
-    assert [v.advantages for v in verdicts(tmp_path)] == [
+    pair = [rollout(SUM, 0, r"\boxed{2}"), rollout(SUM, 1, r"\boxed{3}")]
+    five = [rollout(HARD, i, "", "error" if i == 4 else "stop") for i in range(5)]
+    result = judged(tmp_path, [*pair, *five])
+    assert [v.advantages for v in verdicts(tmp_path)[:2]] == [
         {"pass1": 1.0, "passk": None},
         {"pass1": -1.0, "passk": None},
     ]
+    assert result.figures["under_adv_k"] == 1
+    (tmp_path / "again").mkdir()
+    again = judged(tmp_path / "again", [*pair, *five], Config(adv_k=5))
+    assert again.figures["under_adv_k"] == 2
 
 
 def test_thinking_has_to_be_tagged_where_the_prompt_asks_for_it(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ _SPACED_THOUSANDS = re.compile(r"(?<![\d.,^_] )(?<![\d.,^_])([1-9]\d{0,2}(?: \d{
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``kind`` is num, clock, name, fun, const, word (a unit or label), cmd, or op; ``glued`` says that
-    no space stands before it."""
+    """``kind`` is num, clock, name, fun, const, word (a unit or label), cmd, or op; ``glued`` says
+    that no space stands before it."""
 
     kind: str
     value: Any

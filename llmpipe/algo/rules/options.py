@@ -97,10 +97,25 @@ def find_options(prompt: str, answer: str) -> Options | None:
         markers = list(_markers(prompt, style))
         for case in (str.islower, str.isupper):
             for run in list(_runs([m for m in markers if case(m.letter)]))[:-_MOST_RUNS:-1]:
+                if style == "paren" and _are_arguments(prompt, run):
+                    continue
                 found = _options(prompt, run)
                 if found and _offers(found, prompt, answer, prompt[run[-1].end :]):
                     return found
     return None
+
+
+# The name before an argument: f(a), \tau (b), P(C); no wrapper, and no space before an option.
+_NAME = re.compile(
+    rf"(?:(?<![A-Za-z\\])[A-Za-z]'*|(?!{_WRAPPER}|\\(?:q?quad|item|newline|par|[lc]?dots)(?![a-z]))"
+    r"\\[A-Za-z]+\s?)$"
+)
+_LONGEST_NAME = 20
+
+
+def _are_arguments(prompt: str, run: list[_Marker]) -> bool:
+    """Whether all the letters are what functions are taken of, and no labels."""
+    return all(_NAME.search(prompt[max(0, m.start - _LONGEST_NAME) : m.start]) for m in run)
 
 
 def _markers(prompt: str, style: str) -> Iterator[_Marker]:

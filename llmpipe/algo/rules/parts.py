@@ -30,6 +30,7 @@ _ITEMS = tuple(
 # What the second item of a list has: a cheap look before nine expensive ones.
 _SECOND = (
     "b)", "2)", "ii)", "ⅱ)", "b）", "2）", "ii）", "ⅱ）", "②", "part b", "part 2", "part (",
+    "b )", "2 )", "ii )", "ⅱ )", "b ）", "2 ）", "ii ）", "ⅱ ）",
     "question 2", "question b", "task 2", "task b", "? b. ", ". b. ", "; b. ",
     "二）", "二)", "第二", "第2",
 )  # fmt: skip
@@ -43,7 +44,7 @@ _RANKS = {
     **{digit: i for i, digit in enumerate(("i", "ii", "iii", "iv", "v"), 1)},
 }
 _BULLET = re.compile(r"\\item\b(?:\s*\[[^\]]*\])?")
-_TASK = re.compile(f"{QUESTION}|{ORDER}|{PROVE}|{TELL}")
+_TASK = re.compile(f"{QUESTION}|{ORDER}|{PROVE}|{TELL}|讨论|指出|比较|估计(?![值量])")
 _EACH = re.compile(
     r"\b(?:each|the following|these|below)\b[^.?]{0,40}[.:]?\s*$"
     r"|^\s*\w+(?: \w+)?:\s*$|(?:下列|以下|各)[^。？]{0,15}[:：。]?\s*$"
@@ -56,6 +57,11 @@ _NAMED = re.compile(r"^\s*(?:the|its|their|how|an?) [a-z]{2,}|^\s*[\u4e00-\u9fff
 _NOT_EACH = re.compile(
     r"satisf|condition|propert|such that|\bhold|\btrue|\bif\b|\bwhere\b|\bwith\b|system|\brule|step"
     r"|operation|\bmove|given|方程组|条件|满足|命题|结论|说法"
+)
+# What players and machines are told to do is no task of the reader's.
+_TOLD = re.compile(
+    r"\b(?:operations?|moves?|rules?|procedures?|actions?)\b[^.?]{0,40}[.:]?\s*$"
+    r"|(?:操作|规则)[^。？]{0,15}[:：。]?\s*$"
 )
 _OWN_QUESTION = re.compile(
     r"(?:what (?:is|are|was|were)"
@@ -119,10 +125,10 @@ def _cut(words: str, items: list[re.Match[str]]) -> tuple[str, list[str]]:
 
 
 def _several(stem: str, texts: list[str]) -> str | None:
-    tasks = sum(bool(_TASK.search(t)) for t in texts)
-    if tasks > 1:
-        return f"{tasks} sub-questions"
     last = re.split(r"[.?!;\n。？！；]\s+", stem.strip())[-1]
+    tasks = sum(bool(_TASK.search(t)) for t in texts)
+    if tasks > 1 and (not _TOLD.search(last) or sum("?" in t for t in texts) > 1):
+        return f"{tasks} sub-questions"
     if texts and not tasks and asks(last) and _EACH.search(last) and not _NOT_EACH.search(last):
         return f"{len(texts)} parts of one question"
     if len(texts) > 1 and _ORDERED.search(last) and all(_NAMED.search(t) for t in texts):

@@ -1,0 +1,86 @@
+"""Ray, joined or started: by the address given, else by RAY_ADDRESS, else on this machine alone."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from llmpipe.core.errors import UserError
+from llmpipe.core.libraries import needs
+
+_OBJECT_STORE = 512 << 20  # bytes, on this machine: requests and answers are small and soon gone
+
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Actors without a GPU see none, as it was; only unset does Ray warn that this will change.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+    # It logs as an error how Ray Data itself starts its actors.
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
+
+
+class Cluster:
+    """The Ray that this process is connected to. What was started here, `close` ends."""
+
+    def __init__(self, address: str | None = None) -> None:
+        """Join the cluster at ``address``, or start one with the cores this process may use.
+
+        Raises:
+            UserError: no Ray here, or none at that address.
+        """
+        address = address or os.environ.get("RAY_ADDRESS") or "local"
+        self.local = address == "local"
+        # Ray reads them when it is imported.
+        for name, value in (_ENVIRONMENT | (_secret() if self.local else {})).items():
+            os.environ.setdefault(name, value)
+        with needs("ray", "pip install 'llmpipe[ray]'"):
+            self.ray = importlib.import_module("ray")
+        # What of its notes concerns a user is in the errors it raises.
+        logging.getLogger("ray").setLevel(logging.CRITICAL)
+        self._ours = not self.ray.is_initialized()
+        if self._ours:
+            settings: dict[str, Any] = {"address": address}
+            if self.local:
+                settings["num_cpus"] = len(os.sched_getaffinity(0))
+                settings["object_store_memory"] = _OBJECT_STORE
+                settings["include_dashboard"] = False
+            try:
+                self.ray.init(**settings, log_to_driver=False, logging_level=logging.CRITICAL)
+            except Exception as e:  # whatever is in the way: a port, a token, another version
+                said = (str(e).strip() or type(e).__name__).splitlines()[0]
+                raise UserError(f"Ray at {address} can't be used: {said}", "llmpipe doctor") from e
+
+    @property
+    def here(self) -> Mapping[str, Any]:
+        """Options of a task or an actor that is to stay on this machine, and needs no core."""
+        node = self.ray.get_runtime_context().get_node_id()
+        return {"num_cpus": 0, "label_selector": {"ray.io/node-id": node}}
+
+    def count(self, resource: str) -> int:
+        """How many of a resource ("CPU", "GPU") the whole cluster has."""
+        return int(self.ray.cluster_resources().get(resource, 0))
+
+    def free(self, resource: str) -> int:
+        """How many of them nobody holds now."""
+        return int(self.ray.available_resources().get(resource, 0))
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "ray": self.ray.__version__,
+            "cluster": "this machine" if self.local else "joined",
+        }
+
+    def close(self) -> None:
+        if self._ours:
+            with contextlib.suppress(Exception):
+                self.ray.shutdown()
+
+
+def _secret() -> dict[str, str]:
+    """A token of this run's own: otherwise Ray would write one to the user's home."""
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
