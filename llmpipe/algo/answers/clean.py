@@ -21,7 +21,8 @@ _SIGNS = str.maketrans({
     "∈": r"\in ", "∅": r"\emptyset ", "√": r"\sqrt ", "π": r"\pi ", "°": r"\degree ",
     "′": "'", "″": "''", "’": "'", "‘": "'", "“": '"', "”": '"', "％": "%", "（": "(", "）": ")",
     "，": ", ", "、": ", ", "；": "; ", "：": ":", "。": ".", "＞": ">", "＜": "<", "＝": "=",
-    "＋": "+", "｜": "|", "∣": "|", "或": " or ", "和": " and ", "ℝ": r"\mathbb{R}",
+    "∶": ":", "．": ".", "＋": "+",
+    "｜": "|", "∣": "|", "或": " or ", "和": " and ", "ℝ": r"\mathbb{R}",
     "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}",
     "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "θ": r"\theta ",
     "λ": r"\lambda ", "μ": r"\mu ", "σ": r"\sigma ", "φ": r"\phi ", "ω": r"\omega ",
@@ -49,6 +50,9 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"<su([bp])>([^<]{1,40})</su[bp]>", r"^\1{\2}"),
+        (r"\\(?:textcolor|colorbox)\s*\{[^{}]*\}(?=\s*\{)|\\color\s*\{[^{}]*\}", ""),
+        (r"(\\\\)\s*\[-?\d+(?:\.\d+)?\s*(?:pt|em|ex|mm|cm)\]", r"\1 "),
+        (r"\{ ?: ?\}", ":"),
         (r"\^b\{", "_{"),
         (r"\^p\{", "^{"),
         (r"(?<!\\)\\!\s*|\\?\$|€|£|¥", ""),

@@ -64,7 +64,8 @@ def is_all_reals(text: str) -> bool:
 
 
 _CHOICE = re.compile(
-    r"(?:option|choice|answer)?:?\s*(?:\(([A-J])\)|([A-J])(?=[.):]|$)[.):]?)\s*(.*)", re.DOTALL
+    r"(?:(?i:option|choice|answer)|选项|答案)?:?\s*(?:\(([A-J])\)|([A-J])(?=[.):]|$)[.):]?)\s*(.*)",
+    re.DOTALL,
 )
 
 

@@ -23,7 +23,16 @@ from typing import Literal
 from llmpipe.algo.extract.boxes import Boxes, find_boxes
 from llmpipe.algo.extract.prose import DENIED, last_number, phrase
 
-__all__ = ["Boxes", "Found", "Method", "after_thinking", "final_answer", "find_boxes", "last_tag"]
+__all__ = [
+    "Boxes",
+    "Found",
+    "Method",
+    "after_thinking",
+    "final_answer",
+    "find_boxes",
+    "last_tag",
+    "sentence_of",
+]
 
 Method = Literal["box", "answer_tag", "phrase", "hashes", "output_block", "last_number"]
 
@@ -69,6 +78,8 @@ def final_answer(response: str, mode: str = "auto") -> Found:
             answer = find(text)
             denied = denied or answer == DENIED
             if answer and answer != DENIED:
+                if method in ("phrase", "last_number"):
+                    answer = _with_half_of_day(text, answer)
                 return Found(answer, method)
     if not text.strip() and response.strip():
         return Found(None, why_not="nothing after the thinking")
@@ -77,6 +88,27 @@ def final_answer(response: str, mode: str = "auto") -> Found:
     return Found(None, why_not="no box" if mode == "boxed" else "no answer that stands alone")
 
 
+_HOUR = re.compile(r"\d{1,2}(?::\d{2}){0,2}")
+_HALF_OF_DAY = r"\s*(?:[ap]\.m\.|[ap]m\b)"
+
+
+def _with_half_of_day(text: str, answer: str) -> str:
+    """A time with the am or pm that stands after it: 8:00 alone is another time."""
+    if not _HOUR.fullmatch(answer):
+        return answer
+    after = re.findall(rf"(?<![\d:]){re.escape(answer)}{_HALF_OF_DAY}", text, re.IGNORECASE)
+    return after[-1] if after else answer
+
+
+def sentence_of(response: str, answer: str) -> str:
+    """The sentence in which an answer stands last; empty where it doesn't stand as it is."""
+    before, found, after = after_thinking(response).rpartition(answer)
+    if not found:
+        return ""
+    return _SENTENCE_ENDS.split(before)[-1] + answer + _SENTENCE_ENDS.split(after, maxsplit=1)[0]
+
+
+_SENTENCE_ENDS = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
 _THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|seed:think)"
 _THOUGHT_BEGINS = re.compile(
     rf"<{_THOUGHT}>|\[THINK\]|<\|begin_of_thought\|>|◁think▷", re.IGNORECASE
