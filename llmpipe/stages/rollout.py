@@ -97,7 +97,7 @@ def plan(
         executor, engine = engine, args.pop("engine", "vllm")
         kind = load("engines", engine)
         speed_options |= kind.speed_options
-    digest = None
+    digest = model  # of a model that is elsewhere, all that is known
     if kind.local_model:
         folder = find_model(model)
         model, digest = str(folder), fs.digest(folder)

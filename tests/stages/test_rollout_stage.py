@@ -288,3 +288,10 @@ def test_an_answer_that_leaves_no_room_for_a_prompt_is_refused_before_loading(
     for engine in ("vllm", "transformers"):
         with pytest.raises(UserError, match="leaves no room for a prompt in a context of 1024"):
             rollout.plan(engine=engine, model=str(tmp_path), max_tokens=1024)
+
+
+def test_another_model_of_a_server_is_another_setting(problems: Path, tmp_path: Path) -> None:
+    sample(problems, tmp_path / "out", model="small")
+
+    with pytest.raises(UserError, match='model_digest was "small", is now "large"'):
+        sample(problems, tmp_path / "out", model="large")
