@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +39,33 @@ def load_tokenizer(folder: Path, *, trust_remote_code: bool = False) -> Any:
 
 
 class Prompts:
-    """Renders conversations with a model's own chat template, and tokenizes them.
+    """Renders conversations with a chat template, the model's own or another, and tokenizes them.
 
-    A base model without template is given the text of the last user message.
+    A base model without template is given the bare text: the turns, a blank line between them.
 
     Args:
         tokenizer: a Hugging Face tokenizer.
         context: tokens that a prompt and its answer may have together.
+        template: a Jinja template in the place of the model's own; empty for the bare text.
+        template_kwargs: what the template is given beside the messages, such as enable_thinking.
     """
 
-    def __init__(self, tokenizer: Any, context: int) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        context: int,
+        *,
+        template: str | None = None,
+        template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
         self._context = context
+        self._kwargs = dict(template_kwargs or {})
         self._encode = functools.lru_cache(maxsize=_REMEMBERED)(self._encode_once)
-        template = tokenizer.chat_template
-        if isinstance(template, dict):  # several, by name
-            template = template.get("default")
-        self._template: str | None = template
+        own = tokenizer.chat_template
+        if isinstance(own, dict):  # several, by name
+            own = own.get("default")
+        self._template: str | None = own if template is None else template or None
 
     def token_ids(self, messages: Sequence[Message]) -> list[int]:
         """The prompt of one answer to ``messages``.
@@ -71,24 +81,27 @@ class Prompts:
             )
         return ids
 
-    def describe(self) -> dict[str, str]:
+    def describe(self) -> dict[str, Any]:
         """How prompts are made, for the manifest."""
         if self._template is None:
-            return {"prompt": "text of the last user message: the model has no chat template"}
+            return {"prompt": "bare text, without a chat template"}
         digest = hashlib.sha256(self._template.encode()).hexdigest()
-        return {"prompt": "chat template", "chat_template_sha256": digest}
+        kwargs = {"chat_template_kwargs": self._kwargs} if self._kwargs else {}
+        return {"prompt": "chat template", "chat_template_sha256": digest, **kwargs}
 
     def _encode_once(self, turns: tuple[tuple[str, str], ...]) -> list[int]:
         if self._template is None:
-            users = [content for role, content in turns if role == "user"]
-            if not users:
+            if not any(role == "user" for role, _ in turns):
                 raise PromptError("there is no user message")
-            return list(self._tokenizer(users[-1], verbose=False)["input_ids"])
+            text = "\n\n".join(content for _, content in turns)
+            return list(self._tokenizer(text, verbose=False)["input_ids"])
         try:
             text = self._tokenizer.apply_chat_template(
                 [{"role": role, "content": content} for role, content in turns],
+                chat_template=self._template,
                 tokenize=False,
                 add_generation_prompt=True,
+                **self._kwargs,
             )
         except Exception as e:  # a template raises what it likes
             raise PromptError(

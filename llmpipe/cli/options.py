@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from llmpipe.core.errors import UserError
+from llmpipe.core.options import read_value
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")]
 Force = Annotated[bool, typer.Option("--force", help="Make it again, whatever is there.")]
@@ -28,7 +30,7 @@ Samples = Annotated[int, typer.Option("--n", "-n", help="Samples for each proble
 Temperature = Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy.")]
 TopP = Annotated[float, typer.Option(help="Nucleus sampling: the share of probability kept.")]
 MaxTokens = Annotated[int, typer.Option(help="The most tokens of one answer.")]
-Engine = Annotated[str, typer.Option(help="What draws the answers: vllm or transformers.")]
+Engine = Annotated[str, typer.Option(help="vllm, transformers, openai (a server) or ray.")]
 Gpus = Annotated[
     str | None,
     typer.Option(help="GPU numbers to use, such as 0,1 (all that are visible by default)."),
@@ -54,6 +56,32 @@ MazeRules = Annotated[
     typer.Option(help="passk judges mazes as the paper's own verifier does, to compare figures."),
 ]
 
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Where the server of --engine openai is: http://HOST:8000/v1.")
+]
+LogProbs = Annotated[
+    bool, typer.Option("--logprobs", help="Keep the sampled tokens' ids and log-probabilities.")
+]
+SampleSeeds = Annotated[
+    bool,
+    typer.Option(
+        "--sample-seeds/--no-sample-seeds",
+        help="A seed of its own for each sample; without, vLLM may sample faster.",
+    ),
+]
+SamplingArg = Annotated[
+    list[str] | None,
+    typer.Option(help="A sampling parameter of the engine's, such as top_k=20; may be repeated."),
+]
+ChatTemplate = Annotated[
+    str | None,
+    typer.Option(help="A Jinja file in the place of the model's own template; none: bare text."),
+]
+ChatTemplateKwargs = Annotated[
+    str | None,
+    typer.Option(help="What the template is given: '{\"enable_thinking\": false}'."),
+]
+
 Track = Annotated[
     list[str] | None,
     typer.Option(help="Send figures to swanlab, wandb, trackio or tensorboard; may be repeated."),
@@ -69,6 +97,22 @@ def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
             raise UserError(f"{flag} {value} is not of the form key=value", f"{flag} key=value")
         parsed[key.strip().replace("-", "_")] = rest.strip()
     return parsed
+
+
+def values(given: list[str] | None, flag: str) -> dict[str, Any]:
+    """``key=value`` options with their values read as JSON where they are JSON."""
+    return {key: read_value(text) for key, text in pairs(given, flag).items()}
+
+
+def json_object(text: str | None, flag: str) -> dict[str, Any]:
+    """A JSON object given as an option."""
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UserError(f"{flag} {text!r} is no JSON object", f"{flag} '{{\"key\": true}}'")
+    return value
 
 
 def integers(text: str, flag: str) -> tuple[int, ...]:

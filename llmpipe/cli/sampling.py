@@ -12,6 +12,9 @@ import typer
 
 from llmpipe.cli.options import (
     AsJson,
+    BaseUrl,
+    ChatTemplate,
+    ChatTemplateKwargs,
     DryRun,
     Engine,
     EngineArg,
@@ -20,6 +23,7 @@ from llmpipe.cli.options import (
     Force,
     Gpus,
     Limit,
+    LogProbs,
     MaxTokens,
     MazeRules,
     Model,
@@ -27,6 +31,8 @@ from llmpipe.cli.options import (
     Problems,
     Rollouts,
     Samples,
+    SampleSeeds,
+    SamplingArg,
     Seed,
     System,
     Temperature,
@@ -34,7 +40,9 @@ from llmpipe.cli.options import (
     TopP,
     Track,
     integers,
+    json_object,
     pairs,
+    values,
 )
 from llmpipe.cli.output import Stage
 from llmpipe.core.errors import UserError
@@ -64,6 +72,12 @@ def rollout(
     gpus: Gpus = None,
     tensor_parallel_size: TensorParallel = None,
     engine_arg: EngineArg = None,
+    base_url: BaseUrl = None,
+    sampling_arg: SamplingArg = None,
+    sample_seeds: SampleSeeds = True,
+    logprobs: LogProbs = False,
+    chat_template: ChatTemplate = None,
+    chat_template_kwargs: ChatTemplateKwargs = None,
     few_shot: FewShot = None,
     system: System = None,
     limit: Limit = None,
@@ -87,7 +101,12 @@ def rollout(
             seed=seed,
             system=system,
             few_shot=few_shot,
-            engine_args=_engine_args(gpus, tensor_parallel_size, engine_arg),
+            logprobs=logprobs,
+            sample_seeds=sample_seeds,
+            sampling_args=values(sampling_arg, "--sampling-arg"),
+            chat_template=chat_template,
+            chat_template_kwargs=json_object(chat_template_kwargs, "--chat-template-kwargs"),
+            engine_args=_engine_args(gpus, tensor_parallel_size, base_url, engine_arg),
         )
         stage.track(track, job="rollout", out=out, config=config)
         stage.finish(run(config, problems, out, stage.mode))
@@ -182,6 +201,12 @@ def eval_(
     gpus: Gpus = None,
     tensor_parallel_size: TensorParallel = None,
     engine_arg: EngineArg = None,
+    base_url: BaseUrl = None,
+    sampling_arg: SamplingArg = None,
+    sample_seeds: SampleSeeds = True,
+    logprobs: LogProbs = False,
+    chat_template: ChatTemplate = None,
+    chat_template_kwargs: ChatTemplateKwargs = None,
     few_shot: FewShot = None,
     system: System = None,
     limit: Limit = None,
@@ -227,7 +252,12 @@ def eval_(
                 seed=seed,
                 system=system,
                 few_shot=few_shot,
-                engine_args=_engine_args(gpus, tensor_parallel_size, engine_arg),
+                logprobs=logprobs,
+                sample_seeds=sample_seeds,
+                sampling_args=values(sampling_arg, "--sampling-arg"),
+                chat_template=chat_template,
+                chat_template_kwargs=json_object(chat_template_kwargs, "--chat-template-kwargs"),
+                engine_args=_engine_args(gpus, tensor_parallel_size, base_url, engine_arg),
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
@@ -302,11 +332,16 @@ def _needed(model: str | None) -> str:
 
 
 def _engine_args(
-    gpus: str | None, tensor_parallel_size: int | None, rest: list[str] | None
+    gpus: str | None,
+    tensor_parallel_size: int | None,
+    base_url: str | None,
+    rest: list[str] | None,
 ) -> dict[str, str]:
     if gpus and gpus != "all":
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus  # read when the engine first looks for GPUs
     args = pairs(rest, "--engine-arg")
     if tensor_parallel_size:
         args["tensor_parallel_size"] = str(tensor_parallel_size)
+    if base_url:
+        args["base_url"] = base_url
     return args

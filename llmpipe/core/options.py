@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from llmpipe.core.errors import UserError
@@ -19,14 +19,23 @@ def parse_options(options: Mapping[str, str], known: Collection[str], owner: str
     Raises:
         UserError: an option that is not in ``known``, with the nearest names.
     """
-    for name in options:
+    check_names(options, known, owner)
+    return {name: read_value(text) for name, text in options.items()}
+
+
+def check_names(names: Iterable[str], known: Collection[str], owner: str) -> None:
+    """Refuse a name that is not in ``known``.
+
+    Raises:
+        UserError: with the nearest names.
+    """
+    for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3)
             raise UserError(
                 f"{owner} has no option {name!r}",
                 f"near names: {', '.join(near)}" if near else _known(known),
             )
-    return {name: _value(text) for name, text in options.items()}
 
 
 def _known(known: Collection[str]) -> str:
@@ -34,7 +43,8 @@ def _known(known: Collection[str]) -> str:
     return f"it has {', '.join(names)}" if len(names) <= 12 else "its own documentation lists them"
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """A value as JSON, or as Python writes it, else as it stands."""
     word = text.strip()
     if word in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[word]

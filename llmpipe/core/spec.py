@@ -107,9 +107,24 @@ class Result:
 
 
 def counted(config: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a config's values that are part of the fingerprint."""
-    free = {f.name for f in dataclasses.fields(config) if not f.metadata.get("fingerprint", True)}
-    return {k: v for k, v in values.items() if k not in free}
+    """Those of a config's values that are part of the fingerprint.
+
+    What was recorded before a setting came to be was made with its default.
+    """
+    fields = dataclasses.fields(config)
+    free = {f.name for f in fields if not f.metadata.get("fingerprint", True)}
+    return {k: v for k, v in {**_defaults(config), **values}.items() if k not in free}
+
+
+def _defaults(config: Any) -> dict[str, Any]:
+    defaults = {}
+    for field in dataclasses.fields(config):
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory()
+    whole: dict[str, Any] = json.loads(json.dumps(defaults, default=str))
+    return whole
 
 
 def same_settings(config: Any, recorded: Mapping[str, Any]) -> bool:

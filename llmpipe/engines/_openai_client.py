@@ -92,7 +92,7 @@ class Client:
             raise UserError(
                 f"{self._settings.base_url} does not serve {path}: {e}",
                 "check base_url; for vLLM: vllm serve MODEL --port 8000, then "
-                "--engine-arg base_url=http://HOST:8000/v1",
+                "--base-url http://HOST:8000/v1",
             ) from None
 
     async def complete(self, body: Any, read: Callable[[Any], T]) -> T:

@@ -15,7 +15,7 @@ from llmpipe.core.options import parse_options
 from llmpipe.core.protocols import Sampling
 
 KEY = "OPENAI_API_KEY"
-_URL_HINT = "--engine-arg base_url=http://HOST:8000/v1"
+_URL_HINT = "--base-url http://HOST:8000/v1"
 _DEFAULTS: Mapping[str, Any] = {
     "base_url": None,
     "concurrency": 64,

@@ -38,6 +38,11 @@ class ScriptedEngine:
     @classmethod
     def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         _read(options)
+        if sampling.logprobs or sampling.extra:
+            raise UserError(
+                "the scripted engine has no logprobs, and no sampling parameters of its own",
+                "use --engine vllm",
+            )
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         self._model = model

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from llmpipe.algo.prompts import PromptError, Prompts, load_tokenizer
 from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
-from llmpipe.core.options import parse_options
+from llmpipe.core.options import check_names, parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
 from llmpipe.engines._context import check_room, context
@@ -39,6 +39,8 @@ class TransformersEngine:
     def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Whether there is room for a prompt in the model's context."""
         check_room(sampling.max_tokens, context(find_model(model)))
+        if sampling.logprobs:
+            raise UserError("the transformers engine keeps no logprobs", "--engine vllm")
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Load the model, on the GPU where there is one.
@@ -77,7 +79,13 @@ class TransformersEngine:
         self._max_tokens = sampling.max_tokens
         limit = self._model.config.get_text_config().max_position_embeddings
         self._context = int(limit)
-        self._prompts = Prompts(tokenizer, self._context)
+        self._prompts = Prompts(
+            tokenizer,
+            self._context,
+            template=sampling.chat_template,
+            template_kwargs=sampling.chat_template_kwargs,
+        )
+        self._seeds = sampling.seeds
         self._stops = _stop_ids(self._model, tokenizer)
         self._model.generation_config = _generation_config(sampling, self._stops)
 
@@ -90,7 +98,9 @@ class TransformersEngine:
             "dtype": str(self._model.dtype).removeprefix("torch."),
             "max_model_len": self._context,
             "batch_size": self._batch_size,
-            "seeds": "per batch: the seed of its first sample; the others' are not used",
+            "seeds": "per batch: the seed of its first sample; the others' are not used"
+            if self._seeds
+            else "none",
             **self._prompts.describe(),
         }
 
@@ -128,7 +138,8 @@ class TransformersEngine:
         device = self._model.device
         ids = [[self._stops[0]] * pad + [*p.ids] for pad, p in zip(pads, batch, strict=True)]
         mask = [[0] * pad + [1] * (width - pad) for pad in pads]
-        torch.manual_seed(batch[0].request.seed)
+        if self._seeds:
+            torch.manual_seed(batch[0].request.seed)
         with torch.inference_mode():
             output = self._model.generate(
                 input_ids=torch.tensor(ids, device=device),
@@ -170,6 +181,8 @@ def _generation_config(sampling: Sampling, stops: Sequence[int]) -> Any:
     """Ours alone: a model's own may carry a top-k or a repetition penalty that nobody asked for."""
     from transformers import GenerationConfig
 
+    known = set(vars(GenerationConfig())) - {"temperature", "top_p", "max_new_tokens", "max_length"}
+    check_names(sampling.extra, known, "transformers' sampling")
     draw: dict[str, Any] = {"do_sample": False}
     if sampling.temperature > 0:
         draw = {
@@ -178,4 +191,5 @@ def _generation_config(sampling: Sampling, stops: Sequence[int]) -> Any:
             "top_p": sampling.top_p,
             "top_k": 0,
         }
-    return GenerationConfig(**draw, eos_token_id=list(stops), pad_token_id=stops[0])
+    ends = {"eos_token_id": list(stops), "pad_token_id": stops[0]}
+    return GenerationConfig(**{**draw, **sampling.extra, **ends})

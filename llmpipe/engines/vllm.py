@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import inspect
 import itertools
 import logging
 import os
 import sys
 import textwrap
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,9 +21,9 @@ from typing import Any, ClassVar
 from llmpipe.algo.prompts import Prompts, load_tokenizer
 from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
-from llmpipe.core.options import parse_options
+from llmpipe.core.options import check_names, parse_options
 from llmpipe.core.paths import find_model
-from llmpipe.core.protocols import Generation, Request, Sampling
+from llmpipe.core.protocols import Generation, Request, Sampling, Timing
 from llmpipe.core.records import FinishReason
 from llmpipe.engines._context import check_room, context
 from llmpipe.engines._installs import CPU, GPU
@@ -84,6 +86,9 @@ class VllmEngine:
 
             known = {f.name for f in dataclasses.fields(EngineArgs)} - {"model"}
             given = parse_options(options, known, "vLLM")
+            self._params = functools.partial(
+                _params(SamplingParams, sampling), output_kind=RequestOutputKind.FINAL_ONLY
+            )
             tokenizer = load_tokenizer(
                 Path(given.get("tokenizer", folder)),
                 trust_remote_code=bool(given.get("trust_remote_code", False)),
@@ -100,14 +105,13 @@ class VllmEngine:
                     raise
                 raise _refusal(folder, e) from e
         self._config = self._engine.vllm_config
-        self._prompts = Prompts(tokenizer, self._config.model_config.max_model_len)
-        self._params = functools.partial(
-            SamplingParams,
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            max_tokens=sampling.max_tokens,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+        self._prompts = Prompts(
+            tokenizer,
+            self._config.model_config.max_model_len,
+            template=sampling.chat_template,
+            template_kwargs=sampling.chat_template_kwargs,
         )
+        self._seeds = sampling.seeds
         self._model = model
         self._numbers = itertools.count()
 
@@ -122,14 +126,14 @@ class VllmEngine:
             "max_model_len": c.model_config.max_model_len,
             "max_num_seqs": c.scheduler_config.max_num_seqs,
             "tensor_parallel_size": c.parallel_config.tensor_parallel_size,
-            "seeds": "per sample",
+            "seeds": "per sample" if self._seeds else "none",
             **self._prompts.describe(),
         }
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
         """Answers as they are finished. A request that vLLM refuses is an answer with an error."""
         waiting = iter(requests)
-        under_way: dict[str, Request] = {}
+        under_way: dict[str, tuple[Request, float]] = {}
         # One batch runs, the next waits behind it, so that a step never finds a free seat.
         most = 2 * self._config.scheduler_config.max_num_seqs
         try:
@@ -143,12 +147,12 @@ class VllmEngine:
                             request=request, text="", finish_reason="error", error=str(e)
                         )
                     else:
-                        under_way[key] = request
+                        under_way[key] = request, time.monotonic()
                 if not under_way:
                     return
                 for output in self._engine.step():
                     if output.finished:
-                        yield _generation(under_way.pop(output.request_id), output)
+                        yield _generation(*under_way.pop(output.request_id), output)
         finally:
             if under_way:
                 self._engine.abort_request(list(under_way))
@@ -160,23 +164,59 @@ class VllmEngine:
 
     def _add(self, key: str, request: Request) -> None:
         ids = self._prompts.token_ids(request.messages)
-        self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(seed=request.seed))
+        seed = request.seed if self._seeds else None
+        self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(seed=seed))
 
 
 ENGINE = VllmEngine
 
 
-def _generation(request: Request, output: Any) -> Generation:
+def _generation(request: Request, handed: float, output: Any) -> Generation:
     answer = output.outputs[0]
     reason = _FINISH.get(answer.finish_reason, "error")
+    # At each place a dictionary of one: the sampled token's.
+    places = zip(answer.token_ids, answer.logprobs or (), strict=False)
+    logprobs = [place[token].logprob for token, place in places]
     return Generation(
         request=request,
         text=answer.text,
         finish_reason=reason,
         prompt_tokens=len(output.prompt_token_ids),
         completion_tokens=len(answer.token_ids),
+        token_ids=list(answer.token_ids) if answer.logprobs is not None else None,
+        timing=Timing(first_token=None, total=time.monotonic() - handed),
+        logprobs=logprobs if answer.logprobs is not None else None,
         error=f"vLLM ended it: {answer.finish_reason}" if reason == "error" else None,
     )
+
+
+_CHOSEN = frozenset(["temperature", "top_p", "max_tokens", "n", "seed", "logprobs", "output_kind"])
+
+
+def _params(kind: Any, sampling: Sampling) -> Any:
+    """vLLM's ``SamplingParams`` (``kind``) but for the seed, which each request has of its own.
+
+    Raises:
+        UserError: an extra parameter that there is none of, or a value that is refused.
+    """
+    known = set(inspect.signature(kind).parameters) - _CHOSEN
+    check_names(sampling.extra, known, "vLLM's sampling")
+    params = functools.partial(
+        kind,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
+        logprobs=0 if sampling.logprobs else None,  # the sampled token's, no others
+        **sampling.extra,
+    )
+    try:
+        params()
+    except (TypeError, ValueError) as e:
+        reason = str(e).strip().splitlines()[0]
+        raise UserError(
+            f"vLLM refuses the sampling: {reason}", "--sampling-arg top_k=20, for one"
+        ) from e
+    return params
 
 
 def _let_llvmlite_be_looked_at() -> None:

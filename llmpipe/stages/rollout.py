@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from llmpipe.algo.latency import Latency
 from llmpipe.core import fs
 from llmpipe.core.artifact import MANIFEST, Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.journal import Journal, begun_with
 from llmpipe.core.paths import find_model
 from llmpipe.core.plugins import load
+from llmpipe.core.prompt_files import read_few_shot, read_template
 from llmpipe.core.protocols import Engine, Generation, Request, Sampling
 from llmpipe.core.provenance import stamp
 from llmpipe.core.records import Message, Problem, Rollout
@@ -45,6 +47,7 @@ class Config:
     ``n`` samples a problem, of the first ``limit`` problems; both may grow in place. ``few_shot``
     are worked examples (``task``, ``prompt``, ``response``) put before the problems of their task;
     ``instructions`` are what the tasks add to each prompt, filled in by `run`.
+    ``logprobs`` to ``chat_template_kwargs`` are as in `Sampling`; of a template the text counts.
     ``engine_args`` change the answers, ``engine_tuning`` only the speed; `plan` tells them apart.
     ``executor`` is what runs the engine elsewhere (ray), so a run may go on there, or here again.
     """
@@ -61,6 +64,11 @@ class Config:
     system: str | None = None
     few_shot: Sequence[Mapping[str, str]] = ()
     instructions: Mapping[str, str] = field(default_factory=dict)
+    logprobs: bool = False
+    sample_seeds: bool = True
+    sampling_args: Mapping[str, Any] = field(default_factory=dict)
+    chat_template: str | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     engine_args: Mapping[str, str] = field(default_factory=dict)
     engine_tuning: Mapping[str, str] = field(default_factory=dict, metadata=_FREE)
     executor: str | None = field(default=None, metadata=_FREE)
@@ -71,6 +79,7 @@ def plan(
     engine: str,
     model: str,
     few_shot: Path | None = None,
+    chat_template: str | None = None,
     engine_args: Mapping[str, str] | None = None,
     **rest: Any,
 ) -> Config:
@@ -105,7 +114,8 @@ def plan(
         engine=engine,
         model=model,
         model_digest=digest,
-        few_shot=tuple(_read_few_shot(few_shot)) if few_shot else (),
+        few_shot=tuple(read_few_shot(few_shot)) if few_shot else (),
+        chat_template=read_template(chat_template),
         engine_args={k: v for k, v in args.items() if k not in speed_options},
         engine_tuning={k: v for k, v in args.items() if k in speed_options},
         executor=executor,
@@ -126,7 +136,14 @@ def _engine(config: Config) -> tuple[str, dict[str, str]]:
 
 def _sampling(config: Config) -> Sampling:
     return Sampling(
-        temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
+        temperature=config.temperature,
+        top_p=config.top_p,
+        max_tokens=config.max_tokens,
+        logprobs=config.logprobs,
+        seeds=config.sample_seeds,
+        extra=config.sampling_args,
+        chat_template=config.chat_template,
+        chat_template_kwargs=config.chat_template_kwargs,
     )
 
 
@@ -256,12 +273,15 @@ def _sample(
         loaded = time.monotonic()
         fs.write_json(description, engine.describe())
         tokens = cut = 0
+        latency = Latency()
         try:
             requests = _requests(config, source, wanted, journal)
             for number, made in enumerate(engine.stream(requests), have + 1):
                 journal.append(_row(made).as_row())
                 tokens += made.completion_tokens
                 cut += made.finish_reason == "length"
+                if made.timing:
+                    latency.add(made.timing.total)
                 mode.progress(
                     number,
                     total,
@@ -282,6 +302,8 @@ def _sample(
         writer.figures["load_seconds"] = round(loaded - clock, 1)
         writer.figures["sampling_seconds"] = round(seconds, 1)
         writer.figures["tokens_per_second"] = round(tokens / seconds, 1)
+        if percentiles := latency.percentiles():
+            writer.figures["latency_seconds"] = percentiles
     if description.exists():
         writer.details["engine"] = json.loads(description.read_text(encoding="utf-8"))
 
@@ -375,24 +397,3 @@ def _keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
     known = set(ids)
     if any(problem not in known for problem, _ in journal.offsets):
         _aside(journal.path, out)
-
-
-def _read_few_shot(path: Path) -> Iterator[dict[str, str]]:
-    if not path.is_file():
-        raise UserError(f"there is no file {path}", "--few-shot takes a JSON Lines file")
-    count = 0
-    example = '{"task": "math", "prompt": "What is 1 + 1?", "response": "It is \\\\boxed{2}."}'
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            shot = json.loads(line)
-            good = {"prompt", "response"} <= shot.keys() <= {"task", "prompt", "response"}
-        except (ValueError, AttributeError):
-            good = False
-        if not good or not all(isinstance(v, str) and v.strip() for v in shot.values()):
-            raise UserError(f"{path}:{number} is no worked example", f"a line looks like {example}")
-        count += 1
-        yield shot
-    if not count:
-        raise UserError(f"{path} holds no worked example", f"a line looks like {example}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -44,8 +45,11 @@ def test_the_template_brings_the_special_tokens_and_none_is_added() -> None:
     assert len(prompts.describe()["chat_template_sha256"]) == 64
 
 
-def test_a_base_model_gets_the_text_of_the_last_user_message() -> None:
-    prompts = Prompts(_tokenizer(None), 100)
+@pytest.mark.parametrize(("own", "given"), [(None, None), (_TEMPLATE, "")])
+def test_without_a_template_a_model_gets_all_turns_as_bare_text(
+    own: str | None, given: str | None
+) -> None:
+    prompts = Prompts(_tokenizer(own), 100, template=given)
     ids = prompts.token_ids(
         [
             {"role": "user", "content": "one"},
@@ -53,8 +57,25 @@ def test_a_base_model_gets_the_text_of_the_last_user_message() -> None:
             {"role": "user", "content": "two"},
         ]
     )
-    assert ids == [0, 5]
-    assert "no chat template" in prompts.describe()["prompt"]
+    assert ids == [0, 4, 4, 5]  # worked examples are turns before the last
+    assert prompts.describe() == {"prompt": "bare text, without a chat template"}
+
+
+def test_another_template_takes_the_place_of_the_models_own() -> None:
+    template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if think %} assistant{% endif %}"
+    )
+    ask = [{"role": "user", "content": "one"}]
+
+    plain = Prompts(_tokenizer(_TEMPLATE), 100, template=template)
+    thinking = Prompts(
+        _tokenizer(_TEMPLATE), 100, template=template, template_kwargs={"think": True}
+    )
+
+    assert plain.token_ids(ask) == [4]
+    assert thinking.token_ids(ask) == [4, 3]
+    assert plain.describe()["chat_template_sha256"] == hashlib.sha256(template.encode()).hexdigest()
+    assert thinking.describe()["chat_template_kwargs"] == {"think": True}
 
 
 def test_a_prompt_may_fill_all_of_the_context_but_one_token() -> None:

@@ -191,3 +191,50 @@ def test_llvmlite_can_be_looked_at_and_still_works() -> None:
     _let_llvmlite_be_looked_at()
     assert not hasattr(ffi.lib, "__dict__")
     assert numba.njit(lambda x: x + 1)(1) == 2
+
+
+@pytest.mark.slow
+def test_vllm_samples_as_it_is_told(smol_model: Path) -> None:
+    pytest.importorskip("vllm", reason="vLLM is not installed here")
+    sampling = Sampling(
+        temperature=1.0,
+        max_tokens=8,
+        logprobs=True,
+        seeds=False,
+        extra={"top_k": 1},  # so greedy, and no seed is needed to repeat it
+        chat_template="{{ messages[-1].content }}{{ end }}",
+        chat_template_kwargs={"end": " ="},
+    )
+    with pytest.raises(UserError, match="vLLM's sampling has no option 'topk'"):
+        load("engines", "vllm")(str(smol_model), Sampling(extra={"topk": 1}), {})
+    engine = load("engines", "vllm")(str(smol_model), sampling, {"max_num_seqs": "4"})
+
+    answers = list(engine.stream([_request("1 + 1", sample) for sample in range(3)]))
+    described = engine.describe()
+    engine.close()
+
+    assert len({g.text for g in answers}) == 1
+    for g in answers:
+        assert g.token_ids is not None
+        assert g.logprobs is not None
+        assert len(g.token_ids) == len(g.logprobs) == g.completion_tokens
+        assert all(p <= 0 for p in g.logprobs)
+        assert g.prompt_tokens < 8  # no turn's marks
+    assert described["seeds"] == "none"
+    assert described["chat_template_kwargs"] == {"end": " ="}
+
+
+def test_transformers_samples_as_it_is_told(smol_model: Path) -> None:
+    sampling = Sampling(temperature=1.0, max_tokens=4, seeds=False, extra={"top_k": 1})
+    engine = load("engines", "transformers")(str(smol_model), sampling, {})
+
+    answers = list(engine.stream([_request("1 + 1", sample) for sample in range(2)]))
+    described = engine.describe()
+    engine.close()
+
+    assert len({g.text for g in answers}) == 1
+    assert described["seeds"] == "none"
+    with pytest.raises(UserError, match="keeps no logprobs"):
+        load("engines", "transformers").check(str(smol_model), Sampling(logprobs=True), {})
+    with pytest.raises(UserError, match="no option 'topk'"):
+        load("engines", "transformers")(str(smol_model), Sampling(extra={"topk": 1}), {})

@@ -295,3 +295,39 @@ def test_another_model_of_a_server_is_another_setting(problems: Path, tmp_path: 
 
     with pytest.raises(UserError, match='model_digest was "small", is now "large"'):
         sample(problems, tmp_path / "out", model="large")
+
+
+def test_how_it_is_sampled_and_put_is_a_setting(problems: Path, tmp_path: Path) -> None:
+    out, template = tmp_path / "out", tmp_path / "chat.jinja"
+    template.write_text("{{ messages[-1].content }}")
+    sample(problems, out, chat_template=str(template), chat_template_kwargs={"think": True})
+
+    config = Artifact.open(out, Rollout).manifest.config
+    assert config["chat_template"] == "{{ messages[-1].content }}"
+    with pytest.raises(UserError, match="sample_seeds was true, is now false"):
+        sample(
+            problems,
+            out,
+            chat_template=str(template),
+            chat_template_kwargs={"think": True},
+            sample_seeds=False,
+        )
+    with pytest.raises(UserError, match=r"the chat template .*absent.* can't be read"):
+        sample(problems, out, chat_template=str(tmp_path / "absent"))
+    with pytest.raises(UserError, match="has no logprobs"):
+        sample(problems, out, logprobs=True)
+
+
+def test_samples_drawn_before_a_setting_came_to_be_are_kept(problems: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sample(problems, out)
+    before = rows(out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    del manifest["config"]["sample_seeds"]
+    manifest["fingerprint"] = "of another version"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+
+    result = sample(problems, out, engine_args={"fail_after": "1"})  # draws none
+
+    assert result.rows == 40
+    assert rows(out) == before

@@ -1,0 +1,55 @@
+"""Files that a user gives to word prompts: worked examples and chat templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from llmpipe.core.errors import UserError
+
+
+def read_template(given: str | None) -> str | None:
+    """The text of a chat template's file; empty for "none", None where none is given.
+
+    Raises:
+        UserError: it can't be read, or is empty.
+    """
+    if given is None or given == "none":
+        return None if given is None else ""
+    try:
+        text = Path(given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise UserError(
+            f"the chat template {given} can't be read: {e}",
+            "--chat-template takes a Jinja file, or none for the bare text",
+        ) from None
+    if not text.strip():
+        raise UserError(f"the chat template {given} is empty", "--chat-template none")
+    return text
+
+
+def read_few_shot(path: Path) -> Iterator[dict[str, str]]:
+    """The worked examples in a JSON Lines file.
+
+    Raises:
+        UserError: no such file, a line that is no example, or none at all.
+    """
+    if not path.is_file():
+        raise UserError(f"there is no file {path}", "--few-shot takes a JSON Lines file")
+    count = 0
+    example = '{"task": "math", "prompt": "What is 1 + 1?", "response": "It is \\\\boxed{2}."}'
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            shot = json.loads(line)
+            good = {"prompt", "response"} <= shot.keys() <= {"task", "prompt", "response"}
+        except (ValueError, AttributeError):
+            good = False
+        if not good or not all(isinstance(v, str) and v.strip() for v in shot.values()):
+            raise UserError(f"{path}:{number} is no worked example", f"a line looks like {example}")
+        count += 1
+        yield shot
+    if not count:
+        raise UserError(f"{path} holds no worked example", f"a line looks like {example}")
