@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,8 +36,12 @@ class Cluster:
         """
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         self.local = address == "local"
-        # Ray reads them when it is imported.
-        for name, value in (_ENVIRONMENT | (_secret() if self.local else {})).items():
+        settings = dict(_ENVIRONMENT)
+        # Ray reads them when it is imported. Where vLLM did that before, a token set now would be
+        # the cluster's and not this process's.
+        if self.local and "ray" not in sys.modules:
+            settings |= _secret()
+        for name, value in settings.items():
             os.environ.setdefault(name, value)
         with needs("ray", "pip install 'llmpipe[ray]'"):
             self.ray = importlib.import_module("ray")
@@ -44,13 +49,13 @@ class Cluster:
         logging.getLogger("ray").setLevel(logging.CRITICAL)
         self._ours = not self.ray.is_initialized()
         if self._ours:
-            settings: dict[str, Any] = {"address": address}
+            options: dict[str, Any] = {"address": address}
             if self.local:
-                settings["num_cpus"] = len(os.sched_getaffinity(0))
-                settings["object_store_memory"] = _OBJECT_STORE
-                settings["include_dashboard"] = False
+                options["num_cpus"] = len(os.sched_getaffinity(0))
+                options["object_store_memory"] = _OBJECT_STORE
+                options["include_dashboard"] = False
             try:
-                self.ray.init(**settings, log_to_driver=False, logging_level=logging.CRITICAL)
+                self.ray.init(**options, log_to_driver=False, logging_level=logging.CRITICAL)
             except Exception as e:  # whatever is in the way: a port, a token, another version
                 said = (str(e).strip() or type(e).__name__).splitlines()[0]
                 raise UserError(f"Ray at {address} can't be used: {said}", "llmpipe doctor") from e

@@ -21,6 +21,7 @@ import logging
 import pickle
 import queue
 import threading
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -32,7 +33,10 @@ from llmpipe.engines import _ray_actor
 from llmpipe.engines._ray_cluster import Cluster
 from llmpipe.engines._ray_pool import RayPool
 
+log = logging.getLogger(__name__)
+
 _RETRIES = 3
+_PATIENCE = 60.0  # seconds, after which it is said that others may hold what is needed
 _OWN = frozenset({"engine", "address", "actors", "in_flight", "batch_size"})
 
 
@@ -184,7 +188,15 @@ class RayEngine:
         """What the first actor says of its engine, once it is loaded."""
         get, wait = self._cluster.ray.get, self._cluster.ray.wait
         heard = self._hub.heard.remote()
+        patience = time.monotonic() + _PATIENCE
         while not wait([heard], timeout=0.5)[0]:
+            if time.monotonic() > patience:
+                patience += _PATIENCE
+                log.warning(
+                    "no engine is loaded on Ray yet; free there: %d CPUs, %d GPUs",
+                    self._cluster.free("CPU"),
+                    self._cluster.free("GPU"),
+                )
             if not self._results.empty():
                 error = self._results.get()
                 raise RuntimeError(f"no engine could be started on Ray: {_last_line(error)}")

@@ -96,6 +96,22 @@ def test_verdicts_on_ray_are_those_of_this_machine_in_the_same_order(tmp_path: P
     assert again.up_to_date
 
 
+@pytest.mark.slow
+@needs_vllm
+def test_vllm_in_an_actor(smol_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    options = {"max_num_seqs": "4", "max_model_len": "512", "in_flight": "8"}
+    sampling = Sampling(temperature=0, max_tokens=8)
+    engine = load("engines", "ray")(str(smol_model), sampling, options)
+    try:
+        made = list(engine.stream(map(_request, range(12))))
+        assert Counter(g.request.seed for g in made) == Counter(range(12))
+        assert all(g.text and 0 < g.completion_tokens <= 8 for g in made)
+        assert engine.describe()["engine"] == "vllm"
+    finally:
+        engine.close()
+
+
 def test_the_answers_are_the_inner_engines_and_each_has_its_request(engine: Engine) -> None:
     wanted = [_request(i) for i in range(40)]
     made = list(engine.stream(wanted))
@@ -190,17 +206,18 @@ def test_close_in_the_middle_leaves_no_process_and_stdout_is_empty() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-@needs_vllm
-def test_vllm_in_an_actor(smol_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
-    options = {"max_num_seqs": "4", "max_model_len": "512", "in_flight": "8"}
-    sampling = Sampling(temperature=0, max_tokens=8)
-    engine = load("engines", "ray")(str(smol_model), sampling, options)
-    try:
-        made = list(engine.stream(map(_request, range(12))))
-        assert Counter(g.request.seed for g in made) == Counter(range(12))
-        assert all(g.text and 0 < g.completion_tokens <= 8 for g in made)
-        assert engine.describe()["engine"] == "vllm"
-    finally:
-        engine.close()
+def test_it_starts_where_ray_was_imported_before(tmp_path: Path) -> None:
+    """As vLLM does where Ray is installed; Ray reads its settings at that moment."""
+    code = (
+        "import ray\n"
+        "from llmpipe.engines._ray_cluster import Cluster\n"
+        "cluster = Cluster()\n"
+        "assert cluster.count('CPU') >= 1\n"
+        "cluster.close()\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    environment["HOME"] = str(tmp_path)  # Ray itself writes a token there
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
