@@ -144,7 +144,8 @@ class RayEngine:
     def _dataset(self, calls: int, resources: Mapping[str, float], *arguments: Any) -> Any:
         data = importlib.import_module("ray.data")
         for handler in logging.getLogger("ray.data").handlers:
-            if isinstance(handler, logging.StreamHandler):  # its own file keeps everything
+            own = type(handler).__module__.startswith("ray.")  # others listen, too
+            if own and isinstance(handler, logging.StreamHandler):  # its file keeps everything
                 handler.setLevel(logging.CRITICAL)
         context = data.DataContext.get_current().copy()
         context.enable_progress_bars = False

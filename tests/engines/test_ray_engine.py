@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import io
+import logging
 import os
 import signal
 import subprocess
@@ -30,8 +33,13 @@ pytestmark = pytest.mark.skipif(
 _OPTIONS = {"engine": "scripted", "actors": "2", "in_flight": "4", "delay": "0.01"}
 
 
+_LISTENER = logging.StreamHandler(io.StringIO())
+
+
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
+    importlib.import_module("ray.data")  # it sets its handlers anew
+    logging.getLogger("ray.data").addHandler(_LISTENER)
     made = load("engines", "ray")("any", Sampling(), _OPTIONS)
     yield made
     made.close()
@@ -124,6 +132,11 @@ def test_the_answers_are_the_inner_engines_and_each_has_its_request(engine: Engi
     described = engine.describe()
     assert (described["engine"], described["actors"]) == ("scripted", 2)
     assert described["cluster"] == "this machine"
+
+
+def test_who_else_listens_to_ray_hears_it_still(engine: Engine) -> None:
+    assert _LISTENER in logging.getLogger("ray.data").handlers
+    assert _LISTENER.level == logging.NOTSET
 
 
 def test_requests_are_drawn_as_there_is_room(engine: Engine) -> None:
