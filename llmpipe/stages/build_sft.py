@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from llmpipe.algo.transcripts import split_system, without_examples
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.protocols import Drop
@@ -99,16 +100,15 @@ def _from_rollouts(
                         "give the problems that were sampled: --problems DIR",
                     )
                 task, source = origins[name]
-                system, rest = _split_system(messages)
                 count = shots.get(task, 0)
                 if not config.keep_few_shot:
-                    rest, count = rest[count:], 0
+                    messages, count = without_examples(messages, count), 0
                 _add(
                     writer,
                     f"{name}-{row['sample']}",
                     name,
                     source,
-                    _with_system(config, [*system, *rest]),
+                    _with_system(config, messages),
                     untrained=count,
                 )
             writer.progress(writer.read, rollouts.rows)
@@ -134,15 +134,10 @@ def _origins(problems: Artifact) -> Iterator[tuple[str, str, str]]:
         yield from zip(*(c.to_pylist() for c in batch.columns), strict=True)
 
 
-def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
-    count = 1 if messages and messages[0]["role"] == "system" else 0
-    return messages[:count], messages[count:]
-
-
 def _with_system(config: Config, messages: Sequence[Message]) -> Sequence[Message]:
     if not config.system:
         return messages
-    return [{"role": "system", "content": config.system}, *_split_system(messages)[1]]
+    return [{"role": "system", "content": config.system}, *split_system(messages)[1]]
 
 
 def _add(
@@ -156,7 +151,7 @@ def _add(
 ) -> None:
     """Keep a conversation with loss on the assistant's turns after the first ``untrained``
     messages (the system's not counted), or say what is wrong with it."""
-    system, turns = _split_system(messages)
+    system, turns = split_system(messages)
     fault = _fault(messages, turns[untrained:])
     if fault:
         writer.reject(id_, fault.reason, fault.detail)
@@ -173,7 +168,7 @@ def _fault(messages: Sequence[Message], answered: Sequence[Message]) -> Drop | N
     """What keeps a conversation from being trained on. ``answered`` is where loss may lie."""
     if not any(m["role"] == "assistant" for m in answered):
         return Drop(reason="no_assistant")
-    roles = [m["role"] for m in _split_system(messages)[1]]
+    roles = [m["role"] for m in split_system(messages)[1]]
     if roles != ["user", "assistant"] * (len(roles) // 2):
         return Drop(reason="bad_roles", detail=" ".join(roles))
     for i, message in enumerate(messages):
