@@ -19,20 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from llmpipe.algo.latency import Latency
-from llmpipe.core import fs
-from llmpipe.core.artifact import MANIFEST, Artifact
+from llmpipe.core import fs, resume
+from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.journal import Journal, begun_with
+from llmpipe.core.journal import Journal
 from llmpipe.core.paths import find_model
 from llmpipe.core.plugins import load
 from llmpipe.core.prompt_files import read_few_shot, read_template
 from llmpipe.core.protocols import Engine, Generation, Request, Sampling
-from llmpipe.core.provenance import stamp
 from llmpipe.core.records import Message, Problem, Rollout
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.core.seeds import sample_seed
-from llmpipe.core.spec import counted, plain, same_settings
-from llmpipe.tasks import ask
+from llmpipe.tasks import opening
 
 log = logging.getLogger(__name__)
 
@@ -176,15 +174,15 @@ def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
     )
 
     def build(writer: Writer) -> None:
-        old = _to_grow(config, out, mode)
-        with _journal(config, writer.partial, out, mode) as journal:
+        old = resume.to_grow(config, out, mode)
+        with resume.open_journal(config, writer.partial, out, mode) as journal:
             if old:
-                _take_over(old, journal)
+                resume.take_over(old, journal)
             _sample(config, source, wanted, journal, writer, mode)
             _write(config, ids, journal, writer)
-            _keep_unused(journal, ids, out)
+            resume.keep_unused(journal, ids, out)
 
-    return execute(spec, build, mode, done=lambda old: _holds(old, wanted))
+    return execute(spec, build, mode, done=lambda old: resume.holds(old, wanted))
 
 
 def _ids(source: Artifact, limit: int | None) -> list[str]:
@@ -198,53 +196,6 @@ def _ids(source: Artifact, limit: int | None) -> list[str]:
             f"llmpipe dedupe {source.path} -o OUT",
         )
     return ids[:limit]
-
-
-def _holds(old: Artifact, wanted: Mapping[str, int]) -> bool:
-    """Whether an artifact has every sample that is wanted now."""
-    missing = {problem: set(range(n)) for problem, n in wanted.items()}
-    for batch in old.batches(["problem_id", "sample"]):
-        for problem, sample in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            if problem in missing:
-                missing[problem].discard(sample)
-    return not any(missing.values())
-
-
-def _journal(config: Config, partial: Path, out: Path, mode: Mode) -> Journal:
-    """The journal to go on with.
-
-    What may change between runs (n, limit, the problems) is not in its header, so a grown run and
-    one on other problems keep the samples that still hold. A forced run starts afresh, and goes on
-    when it is forced again after a kill; the journal of another run is moved aside, not deleted.
-    """
-    path = partial / "journal.jsonl"
-    begun = begun_with(path)
-    fresh = mode.force or bool(begun.get("fresh"))
-    header = {"journal": 1, **counted(config, plain(config)), "fresh": fresh}
-    if path.exists() and begun != header and (mode.force or mode.remake):
-        _aside(path, out)
-    return Journal(path, header)
-
-
-def _aside(path: Path, out: Path) -> None:
-    kept = out.with_name(f"{out.name}.old-{stamp()}.jsonl")
-    path.rename(kept)
-    log.info("samples begun under other settings are kept at %s", kept)
-
-
-def _to_grow(config: Config, out: Path, mode: Mode) -> Artifact | None:
-    """The finished artifact whose samples still hold: sampled with the settings of this run."""
-    if mode.force or not (out / MANIFEST).is_file():
-        return None
-    old = Artifact.open(out, Rollout)
-    return old if same_settings(config, old.manifest.config) and not old.damage() else None
-
-
-def _take_over(old: Artifact, journal: Journal) -> None:
-    """Put the finished samples of the artifact that grows into the journal."""
-    for row in old.iter_rows(Rollout):
-        if (row.problem_id, row.sample) not in journal:
-            journal.append(row.as_row())
 
 
 def _sample(
@@ -317,22 +268,9 @@ def _requests(
         messages = None
         for sample in range(wanted.get(problem.id, 0)):
             if (problem.id, sample) not in journal:
-                messages = messages or _messages(config, problem)
+                messages = messages or opening(problem, config.system, config.few_shot)
                 seed = sample_seed(config.seed, problem.id, sample)
                 yield Request(problem=problem, sample=sample, seed=seed, messages=messages)
-
-
-def _messages(config: Config, problem: Problem) -> list[Message]:
-    messages: list[Message] = []
-    if config.system:
-        messages.append({"role": "system", "content": config.system})
-    for shot in config.few_shot:
-        if shot.get("task", problem.task) == problem.task:
-            asked = ask(problem.task, shot["prompt"])
-            messages.append({"role": "user", "content": asked})
-            messages.append({"role": "assistant", "content": shot["response"]})
-    messages.append({"role": "user", "content": ask(problem.task, problem.prompt)})
-    return messages
 
 
 def _row(made: Generation) -> Rollout:
@@ -390,10 +328,3 @@ def _tasks(source: Artifact) -> list[str]:
     for batch in source.batches(["task"]):
         tasks.update(batch.column(0).unique().to_pylist())
     return sorted(tasks)
-
-
-def _keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
-    """Samples of problems that are no longer asked for cost as much as the others: keep them."""
-    known = set(ids)
-    if any(problem not in known for problem, _ in journal.offsets):
-        _aside(journal.path, out)

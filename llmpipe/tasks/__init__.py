@@ -7,7 +7,7 @@ from typing import Any
 
 from llmpipe.core.plugins import load
 from llmpipe.core.pool import Failure, WorkerPool
-from llmpipe.core.records import FinishReason, Score
+from llmpipe.core.records import FinishReason, Message, Problem, Score
 
 CPU_SECONDS = 10.0
 """What judging one response may cost; a stage's version goes up with a change of it."""
@@ -17,6 +17,25 @@ def ask(task: str, prompt: str) -> str:
     """The user's turn for a problem: its prompt, then the task's instruction."""
     instruction: str = load("tasks", task).instruction
     return f"{prompt}\n\n{instruction}"
+
+
+def opening(
+    problem: Problem, system: str | None, few_shot: Sequence[Mapping[str, str]]
+) -> list[Message]:
+    """What is said before the first answer: a system message, worked examples, the problem.
+
+    An example that names a task is for problems of that task only.
+    """
+    messages: list[Message] = []
+    if system:
+        messages.append({"role": "system", "content": system})
+    for shot in few_shot:
+        if shot.get("task", problem.task) == problem.task:
+            asked = ask(problem.task, shot["prompt"])
+            messages.append({"role": "user", "content": asked})
+            messages.append({"role": "assistant", "content": shot["response"]})
+    messages.append({"role": "user", "content": ask(problem.task, problem.prompt)})
+    return messages
 
 
 def judge(

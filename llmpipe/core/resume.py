@@ -1,0 +1,70 @@
+"""What a run of samples may go on from: its journal, and the finished artifact that grows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from llmpipe.core.artifact import MANIFEST, Artifact
+from llmpipe.core.journal import Journal, begun_with
+from llmpipe.core.provenance import stamp
+from llmpipe.core.records import Rollout
+from llmpipe.core.spec import Mode, counted, plain, same_settings
+
+log = logging.getLogger(__name__)
+
+
+def open_journal(config: Any, partial: Path, out: Path, mode: Mode) -> Journal:
+    """The journal to go on with.
+
+    What may change between runs (n, limit, the problems) is not in its header, so a grown run and
+    one on other problems keep the samples that still hold. A forced run starts afresh, and goes on
+    when it is forced again after a kill; the journal of another run is moved aside, not deleted.
+    """
+    path = partial / "journal.jsonl"
+    begun = begun_with(path)
+    fresh = mode.force or bool(begun.get("fresh"))
+    header = {"journal": 1, **counted(config, plain(config)), "fresh": fresh}
+    if path.exists() and begun != header and (mode.force or mode.remake):
+        _aside(path, out)
+    return Journal(path, header)
+
+
+def _aside(path: Path, out: Path) -> None:
+    kept = out.with_name(f"{out.name}.old-{stamp()}.jsonl")
+    path.rename(kept)
+    log.info("samples begun under other settings are kept at %s", kept)
+
+
+def to_grow(config: Any, out: Path, mode: Mode) -> Artifact | None:
+    """The finished artifact whose samples still hold: sampled with the settings of this run."""
+    if mode.force or not (out / MANIFEST).is_file():
+        return None
+    old = Artifact.open(out, Rollout)
+    return old if same_settings(config, old.manifest.config) and not old.damage() else None
+
+
+def take_over(old: Artifact, journal: Journal) -> None:
+    """Put the finished samples of the artifact that grows into the journal."""
+    for row in old.iter_rows(Rollout):
+        if (row.problem_id, row.sample) not in journal:
+            journal.append(row.as_row())
+
+
+def holds(old: Artifact, wanted: Mapping[str, int]) -> bool:
+    """Whether an artifact has every sample that is wanted now."""
+    missing = {problem: set(range(n)) for problem, n in wanted.items()}
+    for batch in old.batches(["problem_id", "sample"]):
+        for problem, sample in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            if problem in missing:
+                missing[problem].discard(sample)
+    return not any(missing.values())
+
+
+def keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
+    """Samples of problems that are no longer asked for cost as much as the others: keep them."""
+    known = set(ids)
+    if any(problem not in known for problem, _ in journal.offsets):
+        _aside(journal.path, out)
