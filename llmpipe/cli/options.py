@@ -44,6 +44,10 @@ FewShot = Annotated[
     Path | None,
     typer.Option(help="Worked examples put before each problem: JSON Lines of prompt, response."),
 ]
+PromptTemplate = Annotated[
+    Path | None,
+    typer.Option(help="A text file with {prompt} and {instruction}: how a problem is put."),
+]
 System = Annotated[str | None, typer.Option(help="The system message.")]
 Limit = Annotated[int | None, typer.Option(help="Only the first N problems; may grow later.")]
 Extract = Annotated[

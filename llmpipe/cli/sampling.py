@@ -29,6 +29,7 @@ from llmpipe.cli.options import (
     Model,
     Out,
     Problems,
+    PromptTemplate,
     Rollouts,
     Samples,
     SampleSeeds,
@@ -79,6 +80,7 @@ def rollout(
     chat_template: ChatTemplate = None,
     chat_template_kwargs: ChatTemplateKwargs = None,
     few_shot: FewShot = None,
+    prompt_template: PromptTemplate = None,
     system: System = None,
     limit: Limit = None,
     track: Track = None,
@@ -101,6 +103,7 @@ def rollout(
             seed=seed,
             system=system,
             few_shot=few_shot,
+            prompt_template=prompt_template,
             logprobs=logprobs,
             sample_seeds=sample_seeds,
             sampling_args=values(sampling_arg, "--sampling-arg"),
@@ -208,6 +211,7 @@ def eval_(
     chat_template: ChatTemplate = None,
     chat_template_kwargs: ChatTemplateKwargs = None,
     few_shot: FewShot = None,
+    prompt_template: PromptTemplate = None,
     system: System = None,
     limit: Limit = None,
     extract: Extract = "auto",
@@ -252,6 +256,7 @@ def eval_(
                 seed=seed,
                 system=system,
                 few_shot=few_shot,
+                prompt_template=prompt_template,
                 logprobs=logprobs,
                 sample_seeds=sample_seeds,
                 sampling_args=values(sampling_arg, "--sampling-arg"),
@@ -261,7 +266,7 @@ def eval_(
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
-        elif record is not Problem and (model or limit or few_shot or system):
+        elif record is not Problem and (model or limit or few_shot or system or prompt_template):
             typer.echo(f"{source} was sampled already: sampling options have no effect", err=True)
         if record is Rollout and not _only_planned(results):
             judge = judging.Config(extract=extract, maze_rules=maze_rules)

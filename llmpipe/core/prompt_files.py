@@ -1,4 +1,4 @@
-"""Files that a user gives to word prompts: worked examples and chat templates."""
+"""Files that a user gives to word prompts: templates and worked examples."""
 
 from __future__ import annotations
 
@@ -26,6 +26,29 @@ def read_template(given: str | None) -> str | None:
         ) from None
     if not text.strip():
         raise UserError(f"the chat template {given} is empty", "--chat-template none")
+    return text
+
+
+def read_prompt_template(path: Path | None) -> str | None:
+    """The text in which a problem is put, without the file's last line break; None without a file.
+
+    Raises:
+        UserError: it can't be read, or has no place for the problem.
+    """
+    if path is None:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as e:
+        raise UserError(
+            f"the prompt template {path} can't be read: {e}",
+            "--prompt-template takes a text file with {prompt} and {instruction} in it",
+        ) from None
+    if "{prompt}" not in text:
+        raise UserError(
+            f"the prompt template {path} has no {{prompt}}, so all problems would be the same",
+            f"printf '%s\\n\\n%s\\n' '{{prompt}}' '{{instruction}}' > {path}",
+        )
     return text
 
 

@@ -25,7 +25,7 @@ from llmpipe.core.errors import UserError
 from llmpipe.core.journal import Journal
 from llmpipe.core.paths import find_model
 from llmpipe.core.plugins import load
-from llmpipe.core.prompt_files import read_few_shot, read_template
+from llmpipe.core.prompt_files import read_few_shot, read_prompt_template, read_template
 from llmpipe.core.protocols import Engine, Generation, Request, Sampling
 from llmpipe.core.records import Message, Problem, Rollout
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
@@ -44,7 +44,8 @@ class Config:
 
     ``n`` samples a problem, of the first ``limit`` problems; both may grow in place. ``few_shot``
     are worked examples (``task``, ``prompt``, ``response``) put before the problems of their task;
-    ``instructions`` are what the tasks add to each prompt, filled in by `run`.
+    ``instructions`` are what the tasks add to each prompt, filled in by `run`; ``prompt_template``
+    is the text that puts the two together (`llmpipe.tasks.ask`), in the examples too.
     ``logprobs`` to ``chat_template_kwargs`` are as in `Sampling`; of a template the text counts.
     ``engine_args`` change the answers, ``engine_tuning`` only the speed; `plan` tells them apart.
     ``executor`` is what runs the engine elsewhere (ray), so a run may go on there, or here again.
@@ -62,6 +63,7 @@ class Config:
     system: str | None = None
     few_shot: Sequence[Mapping[str, str]] = ()
     instructions: Mapping[str, str] = field(default_factory=dict)
+    prompt_template: str | None = None
     logprobs: bool = False
     sample_seeds: bool = True
     sampling_args: Mapping[str, Any] = field(default_factory=dict)
@@ -77,6 +79,7 @@ def plan(
     engine: str,
     model: str,
     few_shot: Path | None = None,
+    prompt_template: Path | None = None,
     chat_template: str | None = None,
     engine_args: Mapping[str, str] | None = None,
     **rest: Any,
@@ -113,6 +116,7 @@ def plan(
         model=model,
         model_digest=digest,
         few_shot=tuple(read_few_shot(few_shot)) if few_shot else (),
+        prompt_template=read_prompt_template(prompt_template),
         chat_template=read_template(chat_template),
         engine_args={k: v for k, v in args.items() if k not in speed_options},
         engine_tuning={k: v for k, v in args.items() if k in speed_options},
@@ -268,9 +272,18 @@ def _requests(
         messages = None
         for sample in range(wanted.get(problem.id, 0)):
             if (problem.id, sample) not in journal:
-                messages = messages or opening(problem, config.system, config.few_shot)
+                messages = messages or _opening(config, problem)
                 seed = sample_seed(config.seed, problem.id, sample)
                 yield Request(problem=problem, sample=sample, seed=seed, messages=messages)
+
+
+def _opening(config: Config, problem: Problem) -> list[Message]:
+    return opening(
+        problem,
+        system=config.system,
+        few_shot=config.few_shot,
+        template=config.prompt_template,
+    )
 
 
 def _row(made: Generation) -> Rollout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,28 +14,39 @@ CPU_SECONDS = 10.0
 """What judging one response may cost; a stage's version goes up with a change of it."""
 
 
-def ask(task: str, prompt: str) -> str:
-    """The user's turn for a problem: its prompt, then the task's instruction."""
-    instruction: str = load("tasks", task).instruction
-    return f"{prompt}\n\n{instruction}"
+_PLACE = re.compile(r"\{(prompt|instruction)\}")
+
+
+def ask(task: str, prompt: str, template: str | None = None) -> str:
+    """The user's turn for a problem: its prompt, then the task's instruction.
+
+    Or what the template says, with these two in the place of ``{prompt}`` and ``{instruction}``.
+    Other braces stay as they are, those of the prompt too.
+    """
+    words = {"prompt": prompt, "instruction": load("tasks", task).instruction}
+    return _PLACE.sub(lambda place: words[place[1]], template or "{prompt}\n\n{instruction}")
 
 
 def opening(
-    problem: Problem, system: str | None, few_shot: Sequence[Mapping[str, str]]
+    problem: Problem,
+    *,
+    system: str | None = None,
+    few_shot: Sequence[Mapping[str, str]] = (),
+    template: str | None = None,
 ) -> list[Message]:
     """What is said before the first answer: a system message, worked examples, the problem.
 
-    An example that names a task is for problems of that task only.
+    An example that names a task is for problems of that task only. ``template`` is as in `ask`.
     """
     messages: list[Message] = []
     if system:
         messages.append({"role": "system", "content": system})
     for shot in few_shot:
         if shot.get("task", problem.task) == problem.task:
-            asked = ask(problem.task, shot["prompt"])
+            asked = ask(problem.task, shot["prompt"], template)
             messages.append({"role": "user", "content": asked})
             messages.append({"role": "assistant", "content": shot["response"]})
-    messages.append({"role": "user", "content": ask(problem.task, problem.prompt)})
+    messages.append({"role": "user", "content": ask(problem.task, problem.prompt, template)})
     return messages
 
 

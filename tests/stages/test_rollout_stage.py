@@ -8,38 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import make_artifact
+from scripted_rollouts import make_problems, rows, sample
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem, Rollout
-from llmpipe.core.run import Mode, Result
+from llmpipe.core.run import Mode
 from llmpipe.core.seeds import sample_seed
 from llmpipe.core.spec import plain, same_settings
 from llmpipe.stages import rollout
-
-
-def make_problems(out: Path, numbers: Iterable[int]) -> Path:
-    rows = [
-        Problem.make(task="math", source="test", prompt=f"What is {i} + 1?", answer=str(i + 1))
-        for i in numbers
-    ]
-    make_artifact(out, rows)
-    return out
-
-
-def sample(problems: Path, out: Path, mode: Mode | None = None, **options: Any) -> Result:
-    options = {"engine": "scripted", "model": "none", "n": 4, "max_tokens": 64, **options}
-    return rollout.run(rollout.plan(**options), problems, out, mode or Mode())
-
-
-def rows(out: Path) -> list[Rollout]:
-    return list(Artifact.open(out, Rollout).iter_rows(Rollout))
 
 
 @pytest.fixture
