@@ -93,6 +93,16 @@ def write_json(path: Path, value: Any) -> None:
     beside.replace(path)
 
 
+def sync_folder(path: Path) -> None:
+    """Have the disk hold the names in a folder, where the file system can do that."""
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 @contextlib.contextmanager
 def locked(path: Path, what: str, *, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock on the file ``path`` (made where missing).

@@ -55,16 +55,16 @@ def take_over(old: Artifact, journal: Journal) -> None:
 
 def holds(old: Artifact, wanted: Mapping[str, int]) -> bool:
     """Whether an artifact has every sample that is wanted now."""
-    missing = {problem: set(range(n)) for problem, n in wanted.items()}
+    missing = dict(wanted)
     for batch in old.batches(["problem_id", "sample"]):
         for problem, sample in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            if problem in missing:
-                missing[problem].discard(sample)
+            if sample < wanted.get(problem, 0):
+                missing[problem] -= 1  # each is there once: it came through a journal
     return not any(missing.values())
 
 
 def keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
     """Samples of problems that are no longer asked for cost as much as the others: keep them."""
     known = set(ids)
-    if any(problem not in known for problem, _ in journal.offsets):
+    if any(problem not in known for problem in journal.problems()):
         _aside(journal.path, out)

@@ -246,7 +246,7 @@ def _sample(
         except KeyboardInterrupt:
             log.warning(
                 "stopped: %d of %d samples are kept in %s; the same command goes on from there",
-                sum(key[0] in wanted for key in journal.offsets),
+                sum(p in wanted for p in journal.problems() for _ in journal.samples(p)),
                 total,
                 writer.partial,
             )
@@ -306,11 +306,7 @@ def _row(made: Generation) -> Rollout:
 
 def _write(config: Config, ids: Sequence[str], journal: Journal, writer: Writer) -> None:
     """The final table: problems in their order, samples in theirs."""
-    samples: dict[str, list[int]] = {problem: [] for problem in ids}
-    for problem, sample in journal.offsets:
-        if problem in samples:
-            samples[problem].append(sample)
-    keys = ((problem, sample) for problem in ids for sample in sorted(samples[problem]))
+    keys = ((problem, sample) for problem in ids for sample in journal.samples(problem))
     reasons: collections.Counter[str] = collections.Counter()
     prompt_tokens = completion_tokens = 0
     for row in journal.read(keys):
