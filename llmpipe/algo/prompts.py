@@ -14,6 +14,18 @@ from llmpipe.core.records import Message
 # Samples of one problem follow each other, so few conversations are in use at a time.
 _REMEMBERED = 64
 
+# What a folder's tokens depend on. Weights lie beside these, and are no reason to pack again.
+_TOKENIZER_FILES = (
+    "tokenizer*.json",
+    "chat_template*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "*.tiktoken",
+)
+
 
 class PromptError(ValueError):
     """A conversation that can't be put to this model, and why."""
@@ -36,6 +48,43 @@ def load_tokenizer(folder: Path, *, trust_remote_code: bool = False) -> Any:
             f"the tokenizer in {folder} can't be read: {_first_line(e)}",
             "a model folder holds tokenizer.json and tokenizer_config.json: download it again",
         ) from e
+
+
+def load_chat_tokenizer(folder: Path) -> Any:
+    """A tokenizer that conversations can be tokenised and masked with.
+
+    Raises:
+        UserError: there is none that can be read, it gives no offsets, or it has no chat template.
+    """
+    tokenizer = load_tokenizer(folder)
+    if not tokenizer.is_fast:
+        raise UserError(
+            f"the tokenizer in {folder} gives no offsets, so that loss can't be placed",
+            "use a model with a tokenizer.json",
+        )
+    if not tokenizer.chat_template:
+        raise UserError(
+            f"the tokenizer in {folder} has no chat template",
+            "use the instruct model's tokenizer, or put a chat_template.jinja in the folder",
+        )
+    return tokenizer
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """The files of a model folder that its tokens depend on.
+
+    Raises:
+        UserError: there are none.
+    """
+    files = {f for pattern in _TOKENIZER_FILES for f in folder.glob(pattern) if f.is_file()}
+    if not files:
+        raise UserError(
+            f"{folder} has no tokenizer files"
+            if folder.is_dir()
+            else f"there is no tokenizer folder {folder}",
+            "llmpipe download ORG/NAME gets a model with its tokenizer",
+        )
+    return sorted(files)
 
 
 class Prompts:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from llmpipe.algo.chat import Chat, Encoded, encode
 from llmpipe.algo.packing import best_fit_decreasing, utilisation
-from llmpipe.algo.prompts import load_tokenizer
+from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.protocols import Drop
@@ -29,18 +29,6 @@ from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
 _BATCH = 256  # conversations tokenised at a time
 _GATHER = 1 << 22  # tokens written at a time
 _NO_LOSS = -100
-
-# What a folder's tokens depend on. Weights lie beside these, and are no reason to pack again.
-_TOKENIZER_FILES = (
-    "tokenizer*.json",
-    "chat_template*",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "*.tiktoken",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +55,7 @@ def run(
         raise UserError(f"max-length is {config.max_length}", "--max-length 4096")
     sources = [Artifact.open(path, Conversation) for path in conversations]
     inputs: dict[str, Input] = {f"conversations/{i}": s for i, s in enumerate(sources)}
-    inputs |= {f"tokenizer/{file.name}": file for file in _tokenizer_files(tokenizer)}
+    inputs |= {f"tokenizer/{file.name}": file for file in tokenizer_files(tokenizer)}
     spec = Spec(
         stage="pack",
         record=PackedRow,
@@ -78,7 +66,7 @@ def run(
     )
 
     def build(writer: Writer) -> None:
-        loaded = _load(tokenizer)
+        loaded = load_chat_tokenizer(tokenizer)
         with tempfile.TemporaryDirectory(dir=writer.partial, prefix="tokens-") as folder:
             spill = _Spill(Path(folder))
             _tokenise(config, sources, loaded, spill, writer)
@@ -106,33 +94,6 @@ class _Spill:
             file.close()
         ids, loss = self._paths
         return np.memmap(ids, np.int32, "r"), np.memmap(loss, np.bool_, "r")
-
-
-def _tokenizer_files(folder: Path) -> list[Path]:
-    files = {f for pattern in _TOKENIZER_FILES for f in folder.glob(pattern) if f.is_file()}
-    if not files:
-        raise UserError(
-            f"{folder} has no tokenizer files"
-            if folder.is_dir()
-            else f"there is no tokenizer folder {folder}",
-            "llmpipe download ORG/NAME gets a model with its tokenizer",
-        )
-    return sorted(files)
-
-
-def _load(folder: Path) -> Any:
-    tokenizer = load_tokenizer(folder)
-    if not tokenizer.is_fast:
-        raise UserError(
-            f"the tokenizer in {folder} gives no offsets, so that loss can't be placed",
-            "use a model with a tokenizer.json",
-        )
-    if not tokenizer.chat_template:
-        raise UserError(
-            f"the tokenizer in {folder} has no chat template",
-            "use the instruct model's tokenizer, or put a chat_template.jinja in the folder",
-        )
-    return tokenizer
 
 
 def _tokenise(
