@@ -47,9 +47,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds from the moment a request was handed to the engine: to the first token, and in all.
+    """Seconds from the moment the engine took a request: to the first token, and in all.
 
-    An engine that does not stream has no first token to time.
+    Waiting for a seat in the batch counts. An engine that does not stream has no first token to
+    time; where there is one, ``total`` ends with the last token.
     """
 
     first_token: float | None

@@ -11,7 +11,6 @@ import itertools
 import logging
 import os
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,16 +18,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from llmpipe.algo.prompts import Prompts, load_tokenizer
-from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
 from llmpipe.core.options import check_names, parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling, Timing
 from llmpipe.core.records import FinishReason
 from llmpipe.engines._context import check_room, context
-from llmpipe.engines._installs import CPU, GPU
+from llmpipe.engines._vllm_errors import INSTALL, bad_sampling, brief, death, is_lost, no_load
 
-_HINT = f"{GPU}, or where there is no GPU: {CPU}; or use --engine transformers"
 _CPU_SEQUENCES = 128
 _CPU_CONTEXT = 8192  # tokens of prompt that there is room for beside a whole answer
 _CPU_CACHE = 4 << 30  # bytes of KV cache, at most
@@ -48,6 +45,7 @@ class VllmEngine:
             "async_scheduling",
             "block_size",
             "disable_custom_all_reduce",
+            "disable_log_stats",
             "distributed_executor_backend",
             "enable_chunked_prefill",
             "enable_prefix_caching",
@@ -79,10 +77,11 @@ class VllmEngine:
         """
         folder = find_model(model)
         defaults = prepare(folder, sampling)
-        with needs("vllm", _HINT), _quiet():
+        with needs("vllm", INSTALL), _quiet():
             from vllm import EngineArgs, LLMEngine, SamplingParams
             from vllm.sampling_params import RequestOutputKind
             from vllm.usage.usage_lib import UsageContext
+            from vllm.v1.engine.exceptions import EngineDeadError
 
             known = {f.name for f in dataclasses.fields(EngineArgs)} - {"model"}
             given = parse_options(options, known, "vLLM")
@@ -103,8 +102,15 @@ class VllmEngine:
             except Exception as e:  # a damaged file raises what its reader likes
                 if isinstance(e, ImportError) or "torchvision" in str(e):
                     raise
-                raise _refusal(folder, e) from e
+                raise no_load(folder, e) from e
+        # It would feed the times of every token to Prometheus, which nobody asks here; a request's
+        # own are kept without it.
+        self._engine.logger_manager = None
+        # Pages of token ids, beside the error itself.
+        logging.getLogger("vllm.logging_utils.dump_input").setLevel(logging.CRITICAL)
+        self._dead = EngineDeadError
         self._config = self._engine.vllm_config
+        self._vocabulary = self._config.model_config.get_vocab_size()
         self._prompts = Prompts(
             tokenizer,
             self._config.model_config.max_model_len,
@@ -114,6 +120,7 @@ class VllmEngine:
         self._seeds = sampling.seeds
         self._model = model
         self._numbers = itertools.count()
+        self._try_sampling()
 
     def describe(self) -> Mapping[str, Any]:
         c = self._config
@@ -131,41 +138,85 @@ class VllmEngine:
         }
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
-        """Answers as they are finished. A request that vLLM refuses is an answer with an error."""
+        """Answers as they are finished. A request that vLLM refuses is an answer with an error.
+
+        Raises:
+            UserError: vLLM runs out of memory, or its engine dies.
+        """
         waiting = iter(requests)
         under_way: dict[str, tuple[Request, float]] = {}
         # One batch runs, the next waits behind it, so that a step never finds a free seat.
         most = 2 * self._config.scheduler_config.max_num_seqs
+        in_step = False
         try:
             while True:
                 for request in itertools.islice(waiting, most - len(under_way)):
                     key = str(next(self._numbers))
-                    try:
-                        self._add(key, request)
-                    except ValueError as e:
+                    handed = time.monotonic()
+                    if error := self._add(key, request):
                         yield Generation(
-                            request=request, text="", finish_reason="error", error=str(e)
+                            request=request, text="", finish_reason="error", error=error
                         )
                     else:
-                        under_way[key] = request, time.monotonic()
+                        under_way[key] = request, handed
                 if not under_way:
                     return
-                for output in self._engine.step():
+                in_step = True
+                outputs = self._step()
+                in_step = False
+                for output in outputs:
                     if output.finished:
                         yield _generation(*under_way.pop(output.request_id), output)
         finally:
-            if under_way:
-                self._engine.abort_request(list(under_way))
+            if under_way and not in_step:  # a step that failed leaves nothing to put in order
+                with contextlib.suppress(self._dead):
+                    self._engine.abort_request(list(under_way))
 
     def close(self) -> None:
         """End vLLM's own processes, if there are any, and free the model."""
         self._engine.engine_core.shutdown()
         del self._engine
 
-    def _add(self, key: str, request: Request) -> None:
-        ids = self._prompts.token_ids(request.messages)
+    def _try_sampling(self) -> None:
+        """Have vLLM look at the sampling parameters: what it refuses now, it would each time.
+
+        Raises:
+            UserError: it does.
+        """
+        try:
+            self._engine.add_request("try", {"prompt_token_ids": [0]}, self._params(seed=0))
+        except Exception as e:  # of its own kinds, and of those that it calls
+            self.close()
+            raise bad_sampling(e) from e
+        self._engine.abort_request(["try"])
+
+    def _add(self, key: str, request: Request) -> str | None:
+        """Hand over a request, or say why it is refused.
+
+        The sampling has been looked at, so whatever is raised here is about this one.
+        """
         seed = request.seed if self._seeds else None
-        self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(seed=seed))
+        try:
+            ids = self._prompts.token_ids(request.messages)
+            if max(ids, default=0) >= self._vocabulary:
+                # vLLM lets pass what the tokenizer knows, and dies of it in the next step.
+                return f"the model has {self._vocabulary} tokens, none with the id {max(ids)}"
+            self._engine.add_request(key, {"prompt_token_ids": ids}, self._params(seed=seed))
+        except self._dead as e:
+            raise death(e, self._config) from e
+        except Exception as e:
+            self._engine.abort_request([key])  # it may be half taken
+            return brief(e)
+        return None
+
+    def _step(self) -> list[Any]:
+        try:
+            outputs: list[Any] = self._engine.step()
+        except Exception as e:
+            if isinstance(e, self._dead) or is_lost(e):
+                raise death(e, self._config) from e
+            raise
+        return outputs
 
 
 ENGINE = VllmEngine
@@ -184,9 +235,23 @@ def _generation(request: Request, handed: float, output: Any) -> Generation:
         prompt_tokens=len(output.prompt_token_ids),
         completion_tokens=len(answer.token_ids),
         token_ids=list(answer.token_ids) if answer.logprobs is not None else None,
-        timing=Timing(first_token=None, total=time.monotonic() - handed),
+        timing=_timing(output.metrics, handed),
         logprobs=logprobs if answer.logprobs is not None else None,
         error=f"vLLM ended it: {answer.finish_reason}" if reason == "error" else None,
+    )
+
+
+def _timing(stats: Any, handed: float) -> Timing:
+    """vLLM's own times of a request, from when its scheduler had it to the first and last token.
+
+    Only stamps of the engine's monotonic clock are compared: ``arrival_time`` is of the wall's.
+    Without them (``disable_log_stats``, or an answer without a token) the whole is timed from here.
+    """
+    if stats is None or not (stats.queued_ts and stats.first_token_ts):
+        return Timing(first_token=None, total=time.monotonic() - handed)
+    return Timing(
+        first_token=stats.first_token_ts - stats.queued_ts,
+        total=stats.last_token_ts - stats.queued_ts,
     )
 
 
@@ -211,11 +276,8 @@ def _params(kind: Any, sampling: Sampling) -> Any:
     )
     try:
         params()
-    except (TypeError, ValueError) as e:
-        reason = str(e).strip().splitlines()[0]
-        raise UserError(
-            f"vLLM refuses the sampling: {reason}", "--sampling-arg top_k=20, for one"
-        ) from e
+    except Exception as e:  # vLLM's own errors are no ValueErrors
+        raise bad_sampling(e) from e
     return params
 
 
@@ -255,7 +317,6 @@ def prepare(folder: Path, sampling: Sampling) -> dict[str, Any]:
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     }
     arguments: dict[str, Any] = {
-        "disable_log_stats": True,
         "use_tqdm_on_load": sys.stderr.isatty(),
     }
     # By its name, as vLLM itself decides.
@@ -295,18 +356,6 @@ def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
         "max_model_len": limit and min(limit, _CPU_CONTEXT + sampling.max_tokens),
         "kv_cache_memory_bytes": min(_CPU_CACHE, psutil.virtual_memory().available // 4),
     }
-
-
-def _refusal(folder: Path, e: Exception) -> UserError:
-    # Settings are checked by pydantic, whose plain message is a page.
-    errors = e.errors() if hasattr(e, "errors") else [{"msg": str(e) or type(e).__name__}]
-    reason = textwrap.shorten("; ".join(error["msg"] for error in errors), 240)
-    if "device type" in reason:
-        return UserError("this vLLM is built for GPUs, and none is found", _HINT)
-    return UserError(
-        f"vLLM can't load {folder}: {reason}",
-        "it takes its settings by --engine-arg, such as --engine-arg max_model_len=4096",
-    )
 
 
 def _versions() -> dict[str, str]:

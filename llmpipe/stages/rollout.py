@@ -236,7 +236,7 @@ def _sample(
                 tokens += made.completion_tokens
                 cut += made.finish_reason == "length"
                 if made.timing:
-                    latency.add(made.timing.total)
+                    latency.add(made.timing, made.completion_tokens)
                 mode.progress(
                     number,
                     total,
@@ -257,8 +257,7 @@ def _sample(
         writer.figures["load_seconds"] = round(loaded - clock, 1)
         writer.figures["sampling_seconds"] = round(seconds, 1)
         writer.figures["tokens_per_second"] = round(tokens / seconds, 1)
-        if percentiles := latency.percentiles():
-            writer.figures["latency_seconds"] = percentiles
+        writer.figures |= latency.figures()
     if description.exists():
         writer.details["engine"] = json.loads(description.read_text(encoding="utf-8"))
 
