@@ -83,7 +83,7 @@ def is_inside(name: str) -> bool:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON beside ``path``, sync it, and rename it over."""
+    """Write JSON beside ``path``, sync it, and rename it over; then its name is synced, too."""
     beside = path.with_name(path.name + ".tmp")
     with beside.open("w", encoding="utf-8") as f:
         json.dump(value, f, ensure_ascii=False, indent=2)
@@ -91,16 +91,22 @@ def write_json(path: Path, value: Any) -> None:
         f.flush()
         os.fsync(f.fileno())
     beside.replace(path)
+    sync_folder(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file that was written and closed."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:
     """Have the disk hold the names in a folder, where the file system can do that."""
     with contextlib.suppress(OSError):
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(path)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,7 @@ def holds(old: Artifact, wanted: Mapping[str, int]) -> bool:
     return not any(missing.values())
 
 
-def keep_unused(journal: Journal, ids: Sequence[str], out: Path) -> None:
+def keep_unused(journal: Journal, wanted: Mapping[str, int], out: Path) -> None:
     """Samples of problems that are no longer asked for cost as much as the others: keep them."""
-    known = set(ids)
-    if any(problem not in known for problem in journal.problems()):
+    if any(problem not in wanted for problem in journal.problems()):
         _aside(journal.path, out)

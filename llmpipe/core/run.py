@@ -88,8 +88,7 @@ def _make(spec: Spec, build: Build, mode: Mode, prints: dict[str, Any], *, aside
         ) from None
     new = partial / "new"
     with fs.locked(partial / "lock", str(spec.out)):
-        if new.exists():
-            shutil.rmtree(new)
+        _clear(partial)
         new.mkdir()
         started, clock = now(), time.monotonic()
         writer = Writer(spec, new, partial, mode.progress)
@@ -114,6 +113,18 @@ def _make(spec: Spec, build: Build, mode: Mode, prints: dict[str, Any], *, aside
         manifest = _finish(spec, writer, new, prints, mode.command, started)
         _swap(spec.out, partial)
     return _result(Artifact(spec.out, manifest), seconds=seconds, up_to_date=False)
+
+
+def _clear(partial: Path) -> None:
+    """Take away what a killed run left there, but what a stage goes on from.
+
+    `_recover` has ended a swap, if one was cut short: the old artifact and the mark that are still
+    here were on their way out when the run was killed.
+    """
+    for leftover in (partial / "new", partial / "old"):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+    (partial / _KEEP_OLD).unlink(missing_ok=True)
 
 
 def _finish(
@@ -160,6 +171,11 @@ def _finish(
         attention=writer.attention,
         details=writer.details,
     )
+    # A power cut must not leave a manifest of files that never reached the disk.
+    for file in files:
+        fs.sync(file)
+    for parent in {f.parent for f in files}:
+        fs.sync_folder(parent)
     manifest.write(folder)
     return manifest
 
@@ -244,6 +260,7 @@ def _swap(out: Path, partial: Path) -> None:
         else:
             out.rename(partial / "old")
     new.rename(out)
+    fs.sync_folder(out.parent)  # before what it was made from goes
     shutil.rmtree(partial)
 
 

@@ -184,7 +184,7 @@ def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
                 resume.take_over(old, journal)
             _sample(config, source, wanted, journal, writer, mode)
             _write(config, ids, journal, writer)
-            resume.keep_unused(journal, ids, out)
+            resume.keep_unused(journal, wanted, out)
 
     return execute(spec, build, mode, done=lambda old: resume.holds(old, wanted))
 

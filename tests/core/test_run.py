@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import multiprocessing
+import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,6 +170,39 @@ def test_what_is_kept_aside_is_kept_by_a_cut_swap_too(tmp_path: Path) -> None:
     assert make(out, Config(rows=4)).up_to_date
     (aside,) = tmp_path.glob("out.old-*")
     assert (Artifact.open(out).rows, Artifact.open(aside).rows) == (4, 2)
+
+
+def test_what_a_kill_left_of_a_finished_swap_is_in_nobodys_way(tmp_path: Path) -> None:
+    out, partial = tmp_path / "out", tmp_path / "out.partial"
+    make(out, Config(rows=2))
+    (partial / "old/data").mkdir(parents=True)  # half removed
+    (partial / "keep-old").touch()
+    assert make(out, Config(rows=4), Mode(force=True)).rows == 4
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+
+
+def test_a_manifest_reaches_the_disk_after_what_it_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        name = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append(name.relative_to(tmp_path.resolve()).as_posix())
+        if synced[-1] == ".":  # the new artifact's name: till then, nothing else goes
+            assert (tmp_path / "out.partial/old").exists()
+
+    make(tmp_path / "out", Config(rows=6))
+    monkeypatch.setattr(os, "fsync", fsync)
+    make(tmp_path / "out", Config(rows=7), Mode(force=True))
+
+    new = "out.partial/new"
+    before = synced[: synced.index(f"{new}/manifest.json.tmp")]
+    data = f"{new}/data/train-00000-of-00001.parquet"
+    assert {data, f"{new}/data", f"{new}/rejects.parquet"} <= set(before)
+    assert synced[len(before) + 1 :] == [new, "."]
 
 
 def test_artifacts_of_other_stages_inside_move_along(tmp_path: Path) -> None:
