@@ -15,7 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-_MARK = "LLMPIPE_CHILD"
+MARK = "LLMPIPE_CHILD"
+"""A variable of the environment by which what a child started is known: see `end`."""
+
 _PATIENCE = 2.0  # seconds for the kernel to end what was killed: a wedged driver holds on to it
 
 
@@ -57,7 +59,7 @@ class Children:
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=errors,
-                    env={**os.environ, **(env or {}), _MARK: mark},
+                    env={**os.environ, **(env or {}), MARK: mark},
                     start_new_session=True,
                 )
                 self._running[mark] = process
@@ -66,7 +68,7 @@ class Children:
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                _end(process, mark)
+                end(process, mark)
                 with self._lock:
                     self._running.pop(mark, None)
             return Ended(code, _text(out), _text(errors))
@@ -77,7 +79,7 @@ class Children:
             self._closed = True
             running = dict(self._running)
         for mark, process in running.items():
-            _end(process, mark)
+            end(process, mark)
 
     def __enter__(self) -> Self:
         return self
@@ -97,8 +99,11 @@ def _text(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace")
 
 
-def _end(process: subprocess.Popen[bytes], mark: str) -> None:
-    """Kill a command and every process it started, as far as the kernel lets them go."""
+def end(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill a command and every process it started, as far as the kernel lets them go.
+
+    It was started in a session of its own, with ``mark`` in its environment (`MARK`).
+    """
     until = time.monotonic() + _PATIENCE
     while left := list(_left(process.pid, mark)):
         for pid in left:
@@ -116,7 +121,7 @@ def _left(leader: int, mark: str) -> Iterator[int]:
     Neither alone is enough: a daemon leaves the session, and one that writes its own title may
     write over the environment that the kernel shows.
     """
-    word = f"{_MARK}={mark}".encode()
+    word = f"{MARK}={mark}".encode()
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue

@@ -1,8 +1,10 @@
-"""Checks of the GPUs, by ``nvidia-smi``: it works where torch doesn't."""
+"""The GPUs of this machine and their check, by ``nvidia-smi``: it works where torch doesn't."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 import textwrap
 from dataclasses import dataclass
@@ -49,6 +51,30 @@ def present() -> bool:
     # Linux inside Windows has one device for all kinds of GPU.
     in_windows = Path("/dev/dxg").exists() and shutil.which("nvidia-smi") is not None
     return in_windows or any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def visible() -> list[str]:
+    """What CUDA_VISIBLE_DEVICES names, or else every GPU, as it would be named there.
+
+    A GPU cut in slices (MIG) counts as these: CUDA doesn't take it whole.
+    """
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        named = [name.strip() for name in chosen.split(",")]
+        return list(itertools.takewhile(lambda name: name not in ("", "-1"), named))  # as CUDA does
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        numbers = [path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")]
+        return sorted(numbers, key=int)
+    with Children() as children:
+        listed = children.run([program, "-L"], _SECONDS).out
+    found: list[list[str]] = []
+    for line in listed.splitlines():
+        if gpu := re.match(r"GPU (\d+):", line):
+            found.append([gpu[1]])
+        elif found and (slice_ := re.match(r"\s+MIG .*\(UUID: (\S+)\)", line)):
+            found[-1].append(slice_[1])
+    return [name for whole, *slices in found for name in slices or [whole]]
 
 
 def gpu(children: Children) -> Finding:

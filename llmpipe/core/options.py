@@ -38,6 +38,21 @@ def check_names(names: Iterable[str], known: Collection[str], owner: str) -> Non
             )
 
 
+def whole(options: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number of at least 1, or ``default`` where the option is not given.
+
+    Raises:
+        UserError: it is something else.
+    """
+    value = options.get(name, str(default))
+    if not value.isdecimal() or int(value) < 1:
+        raise UserError(
+            f"{name} is {value!r}, but must be a whole number of at least 1",
+            f"--engine-arg {name}={default}",
+        )
+    return int(value)
+
+
 def _known(known: Collection[str]) -> str:
     names = sorted(known)
     return f"it has {', '.join(names)}" if len(names) <= 12 else "its own documentation lists them"

@@ -15,25 +15,22 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import pickle
 import selectors
 import signal
-import struct
 import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
+
+from llmpipe.core.wire import Received, interpreter, send
 
 _CHUNK = 32  # tasks sent at a time, by default
 _AHEAD = 4096  # tasks taken from the input before the first result of them is handed out
 _WALL_SECONDS = 300  # for a worker that waits instead of working, which costs no CPU time
-_HEAD = struct.Struct("<I")
 
 Task = tuple[Any, ...]
 
@@ -191,20 +188,17 @@ class _Worker:
     """One child process and the tasks it was given; the first of them is in its hands."""
 
     def __init__(self, arguments: list[str], warm_up: list[Task]) -> None:
-        # -P keeps the working directory off the path: a user's math.py must not be imported.
-        # The package's own folder is handed on, so that an editable checkout works too.
-        root = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH")) if p)
+        command, environment = interpreter("llmpipe.core.worker")
         # A file, not a pipe: nobody has to read it. After its start the worker writes no more.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "llmpipe.core.worker", *arguments],
+            [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={
                 **os.environ,
-                "PYTHONPATH": path,
+                **environment,
                 # sympy's results may depend on the order of sets of strings.
                 "PYTHONHASHSEED": "0",
                 # One thread each, or libraries start one a core in every worker and eat its memory.
@@ -218,7 +212,7 @@ class _Worker:
         assert self._process.stdout is not None
         self._input: IO[bytes] = self._process.stdin
         self.output: IO[bytes] = self._process.stdout
-        self._received = bytearray()
+        self._received = Received()
         self._said = ""
         self.ready = False
         self.tasks: deque[tuple[int, Task]] = deque()
@@ -248,14 +242,7 @@ class _Worker:
         if not data:
             return None
         self.since = time.monotonic()
-        self._received += data
-        values = []
-        while len(self._received) >= _HEAD.size:
-            end = _HEAD.size + _HEAD.unpack_from(self._received)[0]
-            if len(self._received) < end:
-                break
-            values.append(pickle.loads(self._received[_HEAD.size : end]))
-            del self._received[:end]
+        values = self._received.add(data)
         if values and not self.ready:
             self.ready = True
             values.pop(0)
@@ -285,26 +272,3 @@ class _Worker:
         self._errors.seek(0)
         self._said = self._errors.read().decode(errors="replace")[-2000:]
         self._errors.close()
-
-
-def send(stream: IO[bytes], value: Any) -> None:
-    """Write one value."""
-    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(_HEAD.pack(len(data)) + data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Any:
-    """The next value, waiting for it.
-
-    Raises:
-        EOFError: the other side has closed the stream.
-    """
-    head = stream.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        raise EOFError
-    size = _HEAD.unpack(head)[0]
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return pickle.loads(data)

@@ -72,11 +72,27 @@ class Generation:
     timing: Timing | None = None
 
 
-class Engine(Protocol):
-    """A generator of answers, loaded and ready.
+class LoadedEngine(Protocol):
+    """A generator of answers, loaded and ready."""
 
-    ``ENGINE`` in an engine's file is its class; heavy imports happen in ``__init__``, which raises
-    `UserError` where the model or the library is missing.
+    def describe(self) -> Mapping[str, Any]:
+        """What a reader of the manifest needs to know: name, versions, settings, caveats."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        """Answers as they are finished, in any order, exactly one a request.
+
+        Requests are drawn from the iterable as the engine has room for them, never all at once.
+        """
+
+    def close(self) -> None:
+        """Free the model. Called once."""
+
+
+class Engine(LoadedEngine, Protocol):
+    """What an engine's file has as ``ENGINE``: a class, whose instance is the engine loaded.
+
+    Heavy imports happen in ``__init__``, which raises `UserError` where the model or the library is
+    missing.
     """
 
     local_model: ClassVar[bool]
@@ -91,19 +107,15 @@ class Engine(Protocol):
     def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Raise `UserError` for what can be known to be wrong before minutes of loading."""
 
+    @classmethod
+    def gpus_each(cls, options: Mapping[str, str]) -> int:
+        """How many of this machine's GPUs a copy of the model spans; 0 for a model elsewhere."""
+
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None: ...
 
-    def describe(self) -> Mapping[str, Any]:
-        """What a reader of the manifest needs to know: name, versions, settings, caveats."""
-
-    def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
-        """Answers as they are finished, in any order, exactly one a request.
-
-        Requests are drawn from the iterable as the engine has room for them, never all at once.
-        """
-
-    def close(self) -> None:
-        """Free the model. Called once."""
+    @property
+    def seats(self) -> int:
+        """How many answers are drawn side by side; further requests that it takes wait in it."""
 
 
 class Task(Protocol):

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from llmpipe.core.pool import Failure, receive, send
+from llmpipe.core.pool import Failure
+from llmpipe.core.wire import receive, send
 
 
 def main(target: str, cpu_seconds: float, memory: int) -> None:

@@ -7,7 +7,6 @@ import itertools
 import logging
 import os
 import pickle
-import queue
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -18,6 +17,7 @@ import pyarrow as pa
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Engine, Generation, Request, Sampling
+from llmpipe.engines._inbox import Inbox, fields
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class EngineActor:
     def __init__(
         self, hub: Any, name: str, model: str, sampling: bytes, options: Mapping[str, str]
     ) -> None:
-        self._inbox: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self._inbox: Inbox[Future[Generation]] = Inbox()
         loaded: Future[Mapping[str, Any]] = Future()
         arguments = (name, model, pickle.loads(sampling), options, loaded)
         threading.Thread(target=self._serve, args=arguments, daemon=True).start()
@@ -105,9 +105,8 @@ class EngineActor:
         """Answer the batch in the table's one row."""
         requests: list[Request] = pickle.loads(batch["payload"][0].as_py())
         calls = [(request, Future[Generation]()) for request in requests]
-        for call in calls:
-            self._inbox.put(call)
-        answers = [_plain(answer.result()) for _, answer in calls]
+        self._inbox.put(calls)
+        answers = [fields(answer.result()) for _, answer in calls]
         return pa.table(
             {"number": batch["number"], "payload": pa.array([pickle.dumps(answers)], pa.binary())}
         )
@@ -127,46 +126,9 @@ class EngineActor:
             loaded.set_exception(e)
             return
         try:
-            while True:
-                calls = _Calls(self._inbox)
-                for answer in engine.stream(calls):
-                    calls.under_way.pop(id(answer.request)).set_result(answer)
+            for waiting, answer in self._inbox.serve(engine):
+                waiting.set_result(answer)
         except BaseException:
             # Ray starts the actor again and gives it the calls that were under way.
             log.exception("the engine broke")
             os._exit(1)
-
-
-_Call = tuple[Request, "Future[Generation]"]
-
-
-class _Calls:
-    """The requests that wait, for one run of `Engine.stream`.
-
-    It waits for the first only. Later it says "no more" where none is there just now, so that the
-    engine goes on with what it has; an engine that asks again (vLLM's does) gets what has come
-    since, and one that does not is run once more.
-    """
-
-    def __init__(self, inbox: queue.SimpleQueue[_Call]) -> None:
-        self._inbox = inbox
-        self.under_way: dict[int, Future[Generation]] = {}
-        self._begun = False
-
-    def __iter__(self) -> Iterator[Request]:
-        return self
-
-    def __next__(self) -> Request:
-        try:
-            request, answer = self._inbox.get(block=not self._begun)
-        except queue.Empty:
-            raise StopIteration from None
-        self._begun = True
-        self.under_way[id(request)] = answer
-        return request
-
-
-def _plain(answer: Generation) -> dict[str, Any]:
-    """An answer's fields but for the request, which the driver has."""
-    names = Generation.__dataclass_fields__
-    return {name: getattr(answer, name) for name in names if name != "request"}

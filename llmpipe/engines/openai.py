@@ -48,6 +48,10 @@ class OpenAIEngine:
         """Raise `UserError` for options and sampling that can't be right; asks no server."""
         read_settings(options, sampling)
 
+    @classmethod
+    def gpus_each(cls, options: Mapping[str, str]) -> int:
+        return 0
+
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Ask the server for its models, and for one short answer with these parameters.
 
@@ -70,6 +74,10 @@ class OpenAIEngine:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def seats(self) -> int:
+        return self._settings.concurrency
 
     def describe(self) -> Mapping[str, Any]:
         return {

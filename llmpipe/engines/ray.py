@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from llmpipe.core.errors import UserError
+from llmpipe.core.options import whole
 from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Engine, Generation, Request, Sampling
 from llmpipe.engines import _ray_actor
@@ -57,8 +58,12 @@ class RayEngine:
         """Raise `UserError` for what can be known to be wrong before minutes of loading."""
         kind = _inner(options)
         for name, default in (("actors", 1), ("in_flight", 256), ("batch_size", 1)):
-            _whole(options, name, default)
+            whole(options, name, default)
         kind.check(model, sampling, _passed_on(options))
+
+    @classmethod
+    def gpus_each(cls, options: Mapping[str, str]) -> int:
+        return 0
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Start the actors and wait until the first has loaded its model.
@@ -67,13 +72,13 @@ class RayEngine:
             UserError: no Ray, no cluster at that address, or what the inner engine raises.
         """
         self.check(model, sampling, options)
-        self._batch_size = _whole(options, "batch_size", 1)
-        calls = max(1, _whole(options, "in_flight", 256) // self._batch_size)
+        self._batch_size = whole(options, "batch_size", 1)
+        calls = max(1, whole(options, "in_flight", 256) // self._batch_size)
         self._cluster = Cluster(options.get("address"))
         try:
             gpus = self._cluster.count("GPU")
-            each = _whole(options, "tensor_parallel_size", 1) if gpus else 0
-            self._actors = _whole(options, "actors", max(1, gpus // each) if each else 1)
+            each = whole(options, "tensor_parallel_size", 1) if gpus else 0
+            self._actors = whole(options, "actors", max(1, gpus // each) if each else 1)
             self._room = self._actors * calls  # batches that may be out
             self._numbers = itertools.count()
             self._results: queue.SimpleQueue[tuple[int, bytes] | Exception] = queue.SimpleQueue()
@@ -94,6 +99,10 @@ class RayEngine:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def seats(self) -> int:
+        return self._room * self._batch_size
 
     def describe(self) -> Mapping[str, Any]:
         return {**self._inner, **self._cluster.describe(), "actors": self._actors}
@@ -246,16 +255,6 @@ def _inner(options: Mapping[str, str]) -> type[Engine]:
 
 def _passed_on(options: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if name not in _OWN}
-
-
-def _whole(options: Mapping[str, str], name: str, default: int) -> int:
-    value = options.get(name, str(default))
-    if not value.isdecimal() or int(value) < 1:
-        raise UserError(
-            f"{name} is {value!r}, but must be a whole number of at least 1",
-            f"--engine-arg {name}={default}",
-        )
-    return int(value)
 
 
 def _last_line(e: object) -> str:

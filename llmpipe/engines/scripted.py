@@ -44,10 +44,18 @@ class ScriptedEngine:
                 "use --engine vllm",
             )
 
+    @classmethod
+    def gpus_each(cls, options: Mapping[str, str]) -> int:
+        return 1  # so that tests have several
+
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         self._model = model
         self._max_tokens = sampling.max_tokens
         self._options = _read(options)
+
+    @property
+    def seats(self) -> int:
+        return max(1, int(self._options["window"]))
 
     def describe(self) -> Mapping[str, Any]:
         return {

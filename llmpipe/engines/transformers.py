@@ -42,6 +42,10 @@ class TransformersEngine:
         if sampling.logprobs:
             raise UserError("the transformers engine keeps no logprobs", "--engine vllm")
 
+    @classmethod
+    def gpus_each(cls, options: Mapping[str, str]) -> int:
+        return 1
+
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Load the model, on the GPU where there is one.
 
@@ -88,6 +92,10 @@ class TransformersEngine:
         self._seeds = sampling.seeds
         self._stops = _stop_ids(self._model, tokenizer)
         self._model.generation_config = _generation_config(sampling, self._stops)
+
+    @property
+    def seats(self) -> int:
+        return int(self._batch_size)
 
     def describe(self) -> Mapping[str, Any]:
         return {

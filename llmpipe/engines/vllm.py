@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from llmpipe.algo.prompts import Prompts, load_tokenizer
 from llmpipe.core.libraries import needs
-from llmpipe.core.options import check_names, parse_options
+from llmpipe.core.options import check_names, parse_options, whole
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling, Timing
 from llmpipe.core.records import FinishReason
@@ -68,6 +68,12 @@ class VllmEngine:
         given = options.get("max_model_len", "")
         limit = int(given) if given.isdecimal() else context(find_model(model))
         check_room(sampling.max_tokens, limit)
+
+    @classmethod
+    def gpus_each(cls, options: Mapping[str, str]) -> int:
+        return whole(options, "tensor_parallel_size", 1) * whole(
+            options, "pipeline_parallel_size", 1
+        )
 
     def __init__(self, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Load the model.
@@ -122,6 +128,10 @@ class VllmEngine:
         self._numbers = itertools.count()
         self._try_sampling()
 
+    @property
+    def seats(self) -> int:
+        return int(self._config.scheduler_config.max_num_seqs)
+
     def describe(self) -> Mapping[str, Any]:
         c = self._config
         return {
@@ -146,7 +156,7 @@ class VllmEngine:
         waiting = iter(requests)
         under_way: dict[str, tuple[Request, float]] = {}
         # One batch runs, the next waits behind it, so that a step never finds a free seat.
-        most = 2 * self._config.scheduler_config.max_num_seqs
+        most = 2 * self.seats
         in_step = False
         try:
             while True:
