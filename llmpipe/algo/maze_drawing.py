@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 from collections.abc import Iterator
 from types import ModuleType
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from llmpipe.algo import maze_kernels
+from llmpipe.algo import jit, maze_kernels
 from llmpipe.algo.mazes import Maze, Solved
 
 log = logging.getLogger(__name__)
@@ -64,11 +63,10 @@ def kernels_for(cells: int) -> ModuleType:
     """
     if cells < _BY_HAND:
         return maze_kernels
-    if importlib.util.find_spec("numba") is None:
+    if not jit.has_numba():
         log.info("pip install numba makes this a hundred times faster")
         return maze_kernels
-    compiled: ModuleType = maze_kernels.compiled()
-    return compiled
+    return jit.compiled(maze_kernels.__name__)
 
 
 def minimum_length(size: int) -> int:

@@ -1,7 +1,7 @@
 """Mazes by the ten thousand: drawn, solved, measured and told apart, on arrays.
 
 Every function works on numbers and numpy arrays alone, so that Numba can compile it and Python can
-run it as it is, with the same results: `compiled` chooses. Numbers stay below 2**62, or are masked
+run it as it is, with the same results: see `jit`. Numbers stay below 2**62, or are masked
 to 32 bits after a product, which gives the same bits in Python's integers and in machine words.
 
 A grid is an array of codes, row by row: 0 open, 1 wall, 2 start, 3 end. What is drawn is square, n
@@ -10,9 +10,7 @@ cells a side.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -304,27 +302,7 @@ def rehash(old: Any, new: Any) -> None:
             insert(new, int(old[place]))
 
 
-_KERNELS: list[Callable[..., Any]] = [
+KERNELS: list[Callable[..., Any]] = [
     *(mix, begin, below, scatter, carve, spread, dead_ends, trace),
     *(at, key, insert, draw, fill, rehash),
 ]
-
-
-@cache
-def compiled() -> Any:
-    """This module again, with its kernels compiled by Numba.
-
-    They are compiled once an installation, in about twenty seconds; later processes load them.
-    """
-    import numba
-
-    spec = importlib.util.find_spec(__name__)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    # A kernel finds the ones it calls among its module's names, so they are exchanged there.
-    for kernel in _KERNELS:
-        python: Callable[..., Any] = getattr(module, kernel.__name__)
-        setattr(module, kernel.__name__, numba.njit(cache=True)(python))
-    return module

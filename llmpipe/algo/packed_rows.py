@@ -1,0 +1,100 @@
+"""Packed rows from a plan and the tokens it is of: the arrays that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmpipe.algo.packing import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segments:
+    """Where the tokens of some rows come from and go to, segment by segment.
+
+    A segment's ``sizes`` tokens begin at ``starts`` in the columns they are taken from. It takes up
+    ``spans`` tokens of its row: the last one of a row has the padding, too. Row r has the segments
+    ``bounds[r]`` to ``bounds[r + 1]``.
+    """
+
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    spans: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """Where each segment ends among the tokens of all these rows."""
+        return np.cumsum(self.spans)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each row begins among their tokens, and the last one ends."""
+        return np.concatenate([[0], self.ends])[self.bounds]
+
+    def gather(self, column: NDArray[Any], fill: Any, kernels: ModuleType) -> NDArray[Any]:
+        """The rows' values of a column, end to end, with ``fill`` for padding."""
+        ends = self.ends
+        values = np.full(ends[-1], fill, column.dtype)
+        kernels.move(column, self.starts, self.sizes, ends - self.spans, values)
+        return values
+
+    def positions(self, kernels: ModuleType) -> NDArray[np.int32]:
+        """Each token's place in its segment. Padding goes on with the last segment's."""
+        ends = self.ends
+        values = np.empty(ends[-1], np.int32)
+        ramp = np.arange(self.spans.max(), dtype=np.int32)
+        kernels.move(ramp, np.zeros_like(ends), self.spans, ends - self.spans, values)
+        return values
+
+
+def groups(
+    plan: Plan, lengths: NDArray[np.int64], *, multiple: int, most: int
+) -> Iterator[Segments]:
+    """The rows of a plan in turn, some ``most`` tokens at a time.
+
+    Rows are padded to a ``multiple`` of tokens. The padding belongs to the last segment of its row
+    and its positions go on: trainers begin a segment at each position 0, so padding at position 0,
+    as collators put it, is a segment a token; and TRL takes a row's length from the sum of its
+    segments' lengths.
+    """
+    starts = np.cumsum(lengths) - lengths
+    sizes = lengths[plan.sequences]
+    spans = sizes.copy()
+    last = plan.bounds[1:] - 1
+    tokens = np.add.reduceat(sizes, plan.bounds[:-1])
+    spans[last] += -tokens % multiple
+    group = (np.cumsum(tokens) - 1) // most
+    cuts = np.flatnonzero(np.diff(group, prepend=-1, append=group[-1] + 1))
+    for first, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        bounds = plan.bounds[first : end + 1]
+        here = slice(bounds[0], bounds[-1])
+        yield Segments(
+            starts=starts[plan.sequences[here]],
+            sizes=sizes[here],
+            spans=spans[here],
+            bounds=bounds - bounds[0],
+        )
+
+
+def pieces(length: int, most: int, overlong: str) -> list[slice]:
+    """What is kept of a sequence: all of it, or its beginning (truncate), or its parts (split)."""
+    if overlong == "split":
+        return [slice(at, min(at + most, length)) for at in range(0, length, most)]
+    return [slice(0, min(length, most))]
+
+
+def rank_slices(tokens: int, ranks: int) -> list[slice]:
+    """The part of a row that each rank of a sequence-parallel group gets: equal and contiguous.
+
+    As Ulysses trainers cut it (DeepSpeed's data loader, verl): a rest that doesn't divide is lost.
+    Labels are to be shifted before the cut, for the last token of a part predicts the first of the
+    next.
+    """
+    part = tokens // ranks
+    return [slice(rank * part, (rank + 1) * part) for rank in range(ranks)]
