@@ -1,16 +1,21 @@
-"""Packed rows from a plan and the tokens it is of: the arrays that are written."""
+"""Packed rows from a plan and the tokens it is of, moved and written as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from llmpipe.algo.packing import Plan
+from llmpipe.algo.packing import Plan, kernels_for
+from llmpipe.core.records import PackedRow
+
+NO_LOSS = -100
+"""The label that trainers leave out of the loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +87,45 @@ def groups(
         )
 
 
+def batches(
+    plan: Plan,
+    lengths: NDArray[np.int64],
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    multiple: int,
+    pad: int,
+    most: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a plan in Arrow, some ``most`` tokens a batch; see `groups` for the padding.
+
+    Args:
+        lengths: shape (sequences,), in tokens.
+        columns: ``input_ids`` and ``loss`` (whether it is learnt) of all sequences, end to end.
+        pad: the token id of padding.
+    """
+    kernels = kernels_for(len(lengths))
+    for segments in groups(plan, lengths, multiple=multiple, most=most):
+        ids = segments.gather(columns["input_ids"], pad, kernels)
+        loss = segments.gather(columns["loss"], False, kernels)
+        bounds, offsets = segments.bounds, segments.offsets
+        yield pa.RecordBatch.from_arrays(
+            [
+                _lists(ids, offsets),
+                _lists(np.where(loss, ids, np.int32(NO_LOSS)), offsets),
+                _lists(segments.positions(kernels), offsets),
+                _lists(segments.spans.astype(np.int32), bounds),
+                pa.nulls(len(bounds) - 1, PackedRow.SCHEMA.field("loss_weights").type),
+            ],
+            schema=PackedRow.SCHEMA,
+        )
+
+
+def _lists(values: NDArray[Any], offsets: NDArray[np.int64]) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))
+
+
 def pieces(length: int, most: int, overlong: str) -> list[slice]:
-    """What is kept of a sequence: all of it, or its beginning (truncate), or its parts (split)."""
+    """What is kept of a sequence: all of it, its beginning (truncate), or all its parts (split)."""
     if overlong == "split":
         return [slice(at, min(at + most, length)) for at in range(0, length, most)]
     return [slice(0, min(length, most))]

@@ -69,16 +69,36 @@ def pack(
     conversations: Annotated[list[Path], typer.Argument(help="Conversations.")],
     out: Out,
     tokenizer: Annotated[str, typer.Option(help="The folder or id of the model to be trained.")],
-    max_length: Annotated[int, typer.Option(help="Tokens in a row.")] = 8192,
+    max_length: Annotated[int, typer.Option(help="The most tokens in a row.")] = 8192,
+    overlong: Annotated[
+        Literal["drop", "truncate", "split"],
+        typer.Option(help="What is done with a longer conversation; truncated, it has no answer."),
+    ] = "drop",
+    pad_to_multiple_of: Annotated[
+        int, typer.Option(help="Pad rows to a multiple of so many tokens.")
+    ] = 1,
+    sequence_parallel: Annotated[
+        int, typer.Option(help="Ranks that share a row: it is padded so that each gets as much.")
+    ] = 1,
+    shard_rows: Annotated[
+        int | None, typer.Option(help="Rows in a file (by default, half a gigabyte).")
+    ] = None,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Tokenise, mask and pack conversations into rows of one length, cutting none."""
+    """Tokenise, mask and pack conversations into rows of one length."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         from llmpipe.core.paths import find_model
         from llmpipe.stages.pack import Config, run
 
-        config = Config(max_length=max_length, seed=seed)
+        config = Config(
+            max_length=max_length,
+            seed=seed,
+            overlong=overlong,
+            pad_to_multiple_of=pad_to_multiple_of,
+            sequence_parallel=sequence_parallel,
+            shard_rows=shard_rows,
+        )
         stage.finish(run(config, conversations, find_model(tokenizer), out, stage.mode))

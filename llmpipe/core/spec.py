@@ -73,6 +73,7 @@ class Spec:
     (room, name) pairs whose source counts too; ``libraries`` are distributions whose versions are
     recorded, those in ``pinned`` count too. ``version`` goes up when the stage makes something
     else of the same input. ``keep_old`` moves a forced-out artifact aside instead of deleting it.
+    ``shard_rows`` is how many rows a data file gets; None leaves it to their bytes.
     """
 
     stage: str
@@ -85,6 +86,7 @@ class Spec:
     libraries: Sequence[str] = ()
     pinned: Sequence[str] = ()
     keep_old: bool = False
+    shard_rows: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

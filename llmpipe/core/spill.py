@@ -6,7 +6,7 @@ import mmap
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ class Spill:
         for mapped in self._maps:
             mapped.madvise(mmap.MADV_DONTNEED)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for file in self._files.values():
             file.close()

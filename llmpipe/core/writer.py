@@ -57,7 +57,7 @@ class Writer:
         self.partial = partial
         self._record = spec.record
         self._folder = folder
-        self._shards = ShardWriter(folder / "data", spec.record.SCHEMA)
+        self._shards = ShardWriter(folder / "data", spec.record.SCHEMA, spec.shard_rows)
         self._rows: list[Record] = []
         self._rejects: list[dict[str, str]] = []
         self._attached: list[str] = []

@@ -7,52 +7,70 @@ gathered from the file, so that memory doesn't grow with the tokens.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from llmpipe.algo.chat import Chat, Encoded, encode
-from llmpipe.algo.packing import best_fit_decreasing, utilisation
+from llmpipe.algo.packed_rows import NO_LOSS, batches, pieces, rank_slices
+from llmpipe.algo.packing import Plan, lower_bound, plan, utilisation
 from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.protocols import Drop
 from llmpipe.core.records import Conversation, PackedRow
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
+from llmpipe.core.spill import Spill
 
 _BATCH = 256  # conversations tokenised at a time
-_GATHER = 1 << 22  # tokens written at a time
-_NO_LOSS = -100
+_GATHER = 1 << 22  # tokens moved at a time
+_COLUMNS = {"input_ids": np.int32, "loss": np.bool_}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """``max_length`` is the capacity of a row in tokens; ``seed`` shuffles the rows."""
+    """What the rows are like.
+
+    ``max_length`` is the capacity of a row in tokens; ``seed`` shuffles the rows. A conversation
+    over it is dropped, cut at its end, or split into pieces (``overlong``). Rows are padded to a
+    multiple of ``pad_to_multiple_of`` and of ``sequence_parallel``, the number of ranks that share
+    a row. ``shard_rows`` is the number of rows in a file; None leaves it to their bytes.
+    """
 
     max_length: int
     seed: int = 0
+    overlong: Literal["drop", "truncate", "split"] = "drop"
+    pad_to_multiple_of: int = 1
+    sequence_parallel: int = 1
+    shard_rows: int | None = None
+
+    @property
+    def multiple(self) -> int:
+        return math.lcm(self.pad_to_multiple_of, self.sequence_parallel)
 
 
 def run(
     config: Config, conversations: Sequence[Path], tokenizer: Path, out: Path, mode: Mode
 ) -> Result:
-    """Rows for training, each holding whole conversations; see `PackedRow`.
+    """Rows for training, each holding several conversations; see `PackedRow`.
 
     Labels are -100 outside the assistant's trained spans, and for the first token of every
-    conversation, which nothing comes before. A conversation over ``max_length`` is dropped, never
-    cut: cut from the end it would lose its answer.
+    segment, which nothing comes before. A segment is a conversation, or with ``overlong`` split a
+    piece of one; a piece without a trained token is left out. Cut at its end, a conversation loses
+    its answer, so by default it is dropped instead.
 
     Raises:
-        UserError: no conversations there, or no tokenizer with a chat template.
+        UserError: no conversations there, no tokenizer with a chat template, or settings that
+            don't fit each other.
     """
-    if config.max_length < 2:
-        raise UserError(f"max-length is {config.max_length}", "--max-length 4096")
+    _check(config)
     sources = [Artifact.open(path, Conversation) for path in conversations]
     inputs: dict[str, Input] = {f"conversations/{i}": s for i, s in enumerate(sources)}
     inputs |= {f"tokenizer/{file.name}": file for file in tokenizer_files(tokenizer)}
@@ -62,56 +80,70 @@ def run(
         config=config,
         inputs=inputs,
         out=out,
+        version=2,
         libraries=("transformers", "tokenizers", "numpy"),
+        shard_rows=config.shard_rows,
     )
 
     def build(writer: Writer) -> None:
         loaded = load_chat_tokenizer(tokenizer)
-        with tempfile.TemporaryDirectory(dir=writer.partial, prefix="tokens-") as folder:
-            spill = _Spill(Path(folder))
+        pad = _pad(config, loaded, tokenizer)
+        with (
+            tempfile.TemporaryDirectory(dir=writer.partial, prefix="tokens-") as folder,
+            Spill(Path(folder), _COLUMNS) as spill,
+        ):
             _tokenise(config, sources, loaded, spill, writer)
-            _pack(config, spill, writer)
+            _pack(config, spill, pad, writer)
 
     return execute(spec, build, mode)
 
 
-class _Spill:
-    """Token ids and loss marks of conversations, end to end on disk; their lengths in memory."""
+def _check(config: Config) -> None:
+    if config.max_length < 2:
+        raise UserError(f"max-length is {config.max_length}", "--max-length 4096")
+    for name in ("pad_to_multiple_of", "sequence_parallel", "shard_rows"):
+        value, flag = getattr(config, name), name.replace("_", "-")
+        if value is not None and value < 1:
+            raise UserError(f"{flag} is {value}", f"--{flag} 1, or leave it out")
+    length, multiple = config.max_length, config.multiple
+    if length % multiple:
+        raise UserError(
+            f"rows of {length} tokens can't be padded to a multiple of {multiple}",
+            f"--max-length {max(length // multiple, 1) * multiple}",
+        )
 
-    def __init__(self, folder: Path) -> None:
-        self.lengths: list[int] = []
-        self._paths = folder / "ids", folder / "loss"
-        self._files: tuple[BinaryIO, ...] = tuple(p.open("wb") for p in self._paths)
 
-    def add(self, encoded: Encoded) -> None:
-        self.lengths.append(len(encoded.input_ids))
-        encoded.input_ids.tofile(self._files[0])
-        encoded.loss.tofile(self._files[1])
-
-    def read(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Both arrays, mapped from disk; there is at least one token."""
-        for file in self._files:
-            file.close()
-        ids, loss = self._paths
-        return np.memmap(ids, np.int32, "r"), np.memmap(loss, np.bool_, "r")
+def _pad(config: Config, tokenizer: Any, folder: Path) -> int:
+    """The token that rows are padded with. It carries no loss, and no token comes after it."""
+    for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
+        if token is not None:
+            return int(token)
+    if config.multiple > 1:
+        raise UserError(
+            f"the tokenizer in {folder} has neither a pad token nor an end of text to pad with",
+            "leave out --pad-to-multiple-of and --sequence-parallel",
+        )
+    return 0
 
 
 def _tokenise(
-    config: Config, sources: Sequence[Artifact], tokenizer: Any, spill: _Spill, writer: Writer
+    config: Config, sources: Sequence[Artifact], tokenizer: Any, spill: Spill, writer: Writer
 ) -> None:
     total = sum(s.rows for s in sources)
     columns = ["id", "messages", "tools", "token_ids", "loss_mask"]
+    counts: Counter[str] = Counter(conversations=0, cut=0, tokens_lost=0)
     for source in sources:
         for batch in source.batches(columns, batch_size=_BATCH):
             rows = batch.to_pylist()
             for row, encoded in zip(rows, _encode(tokenizer, rows), strict=True):
                 writer.read += 1
-                fault = encoded if isinstance(encoded, Drop) else _fault(config, encoded)
+                fault = (
+                    encoded if isinstance(encoded, Drop) else _add(config, encoded, spill, counts)
+                )
                 if fault:
                     writer.reject(row["id"], fault.reason, fault.detail)
-                elif isinstance(encoded, Encoded):
-                    spill.add(encoded)
             writer.progress(writer.read, total)
+    writer.figures |= counts
 
 
 def _encode(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> Iterator[Encoded | Drop]:
@@ -132,79 +164,88 @@ def _encode(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> Iterator[Encoded 
             )
 
 
-def _fault(config: Config, encoded: Encoded) -> Drop | None:
-    length = len(encoded.input_ids)
-    if length > config.max_length:
-        return Drop(reason="too_long", detail=f"{length} tokens")
+def _add(config: Config, encoded: Encoded, spill: Spill, counts: Counter[str]) -> Drop | None:
+    """Keep what is to be packed of a conversation, or say why nothing is.
+
+    Tokens that are left out for their conversation's length count as lost.
+    """
+    length, most = len(encoded.input_ids), config.max_length
     if not encoded.loss[1:].any():
         return Drop(reason="nothing_to_learn", detail=f"{length} tokens")
+    counts["tokens_lost"] += length
+    if length > most and config.overlong == "drop":
+        return Drop(reason="too_long", detail=f"{length} tokens")
+    kept = 0
+    for piece in pieces(length, most, config.overlong):
+        loss = encoded.loss[piece].copy()
+        loss[0] = False  # nothing comes before it in its segment
+        if loss.any():
+            spill.add(input_ids=encoded.input_ids[piece], loss=loss)
+            kept += len(loss)
+    if not kept:
+        return Drop(
+            reason="answer_cut_off",
+            detail=f"{length} tokens; what is learnt comes after the first {most}",
+        )
+    counts["tokens_lost"] -= kept
+    counts["conversations"] += 1
+    counts["cut"] += length > most
     return None
 
 
-def _pack(config: Config, spill: _Spill, writer: Writer) -> None:
-    lengths = np.array(spill.lengths, dtype=np.int64)
-    bins = best_fit_decreasing(lengths, config.max_length)
-    order = np.random.default_rng(config.seed % 2**64).permutation(len(bins)).tolist()
-    tokens, trained = int(lengths.sum()), 0
-    if bins:
-        ids, loss = spill.read()
-        starts = np.cumsum(lengths) - lengths
-        for rows in _groups([bins[i] for i in order], lengths):
-            batch, learnt = _rows(rows, ids, loss, starts, lengths)
+def _pack(config: Config, spill: Spill, pad: int, writer: Writer) -> None:
+    lengths = spill.lengths
+    rows = plan(lengths, config.max_length, seed=config.seed)
+    trained, padded, slices = 0, 0, 0
+    if len(rows):
+        moved = batches(
+            rows, lengths, spill.read(), multiple=config.multiple, pad=pad, most=_GATHER
+        )
+        for batch in moved:
+            slices += _check_ranks(batch, config.sequence_parallel)
+            labels = batch.column("labels").values.to_numpy()
+            trained += int(np.count_nonzero(labels != NO_LOSS))
+            padded += len(labels)
             writer.add_batch(batch)
-            trained += learnt
+            spill.forget()
+    tokens = int(lengths.sum())
     writer.figures |= {
-        "conversations": len(lengths),
+        "segments": len(lengths),
         "tokens": tokens,
         "trained_tokens": trained,
-        "max_length": config.max_length,
-        "utilisation": round(utilisation(tokens, len(bins), config.max_length), 6),
+        "padding_tokens": padded - tokens,
+        "rank_slices": slices,
+        **_fit(rows, lengths, config),
     }
 
 
-def _groups(
-    bins: Sequence[Sequence[int]], lengths: NDArray[np.int64]
-) -> Iterator[Sequence[Sequence[int]]]:
-    """Bins in groups of some million tokens."""
-    first, tokens = 0, 0
-    for i, members in enumerate(bins):
-        tokens += int(lengths[members].sum())
-        if tokens >= _GATHER:
-            yield bins[first : i + 1]
-            first, tokens = i + 1, 0
-    if first < len(bins):
-        yield bins[first:]
+def _fit(rows: Plan, lengths: Any, config: Config) -> dict[str, Any]:
+    """How well the rows are filled, and how near their number is to the fewest possible."""
+    least = lower_bound(lengths, config.max_length)
+    segments = np.diff(rows.bounds)
+    return {
+        "max_length": config.max_length,
+        "utilisation": round(utilisation(int(lengths.sum()), len(rows), config.max_length), 6),
+        "fewest_rows": least,
+        "excess_rows": len(rows) - least,
+        "segments_per_row": round(len(lengths) / len(rows), 2) if len(rows) else 0.0,
+        "most_segments": int(segments.max(initial=0)),
+    }
 
 
-def _rows(
-    bins: Sequence[Sequence[int]],
-    ids: NDArray[np.int32],
-    loss: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-) -> tuple[pa.RecordBatch, int]:
-    """Packed rows as one batch, and how many of their tokens are learnt."""
-    members = np.concatenate([np.asarray(b) for b in bins])
-    sizes = lengths[members]
-    ends = np.cumsum(sizes)
-    positions = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
-    at = positions + np.repeat(starts[members], sizes)
-    values = ids[at]
-    labels = np.where(loss[at] & (positions > 0), values, np.int32(_NO_LOSS))
-    segments = np.cumsum([0, *map(len, bins)])
-    offsets = np.concatenate([[0], ends])[segments]
+def _check_ranks(batch: pa.RecordBatch, ranks: int) -> int:
+    """See that what the ranks of a sequence-parallel group get of a row is all of it, once.
 
-    def lists(flat: NDArray[Any], bounds: NDArray[np.int64]) -> pa.ListArray:
-        return pa.ListArray.from_arrays(
-            pa.array(bounds.astype(np.int32)), pa.array(flat.astype(np.int32, copy=False))
-        )
-
-    columns = [
-        lists(values, offsets),
-        lists(labels, offsets),
-        lists(positions, offsets),
-        lists(sizes, segments),
-        pa.nulls(len(bins), PackedRow.SCHEMA.field("loss_weights").type),
-    ]
-    learnt = int(np.count_nonzero(labels != _NO_LOSS))
-    return pa.RecordBatch.from_arrays(columns, schema=PackedRow.SCHEMA), learnt
+    Returns how many slices of rows were looked at; one rank gets the row as it is.
+    """
+    if ranks == 1:
+        return 0
+    for name in ("input_ids", "labels", "position_ids"):
+        lists = batch.column(name)
+        values, offsets = lists.values.to_numpy(), lists.offsets.to_numpy()
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            row = values[begin:end]
+            parts = [row[part] for part in rank_slices(len(row), ranks)]
+            if not np.array_equal(np.concatenate(parts), row):
+                raise AssertionError(f"{ranks} ranks don't get all of a row of {len(row)} tokens")
+    return ranks * len(batch)
