@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmpipe.algo.chat import Chat, Encoded, encode
+from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
 from llmpipe.core.protocols import Drop
 from llmpipe.core.records import TrainMessage
 
@@ -73,6 +75,10 @@ def turns(*contents: str, untrained: tuple[int, ...] = ()) -> list[TrainMessage]
     ]
 
 
+def encode(tokenizer: Any, chats: Sequence[Chat]) -> list[Encoded | Drop]:
+    return ChatTokenizer(tokenizer).encode(chats)
+
+
 def one(tokenizer: Any, messages: list[TrainMessage], **rest: Any) -> Encoded:
     (encoded,) = encode(tokenizer, [Chat(messages=messages, **rest)])
     assert isinstance(encoded, Encoded), encoded
@@ -80,16 +86,15 @@ def one(tokenizer: Any, messages: list[TrainMessage], **rest: Any) -> Encoded:
 
 
 def learnt(tokenizer: Any, encoded: Encoded) -> list[str]:
-    """The text of each run of tokens with loss."""
-    runs: list[list[int]] = []
-    before = False
-    for token, loss in zip(encoded.input_ids.tolist(), encoded.loss.tolist(), strict=True):
-        if loss:
-            if not before:
-                runs.append([])
-            runs[-1].append(token)
-        before = loss
-    return [tokenizer.decode(run, clean_up_tokenization_spaces=False) for run in runs]
+    """The text of each trained turn's tokens, which lie side by side."""
+    texts = []
+    for turn in range(1, encoded.turns.max(initial=0) + 1):
+        places = np.flatnonzero(encoded.turns == turn)
+        assert places[-1] - places[0] + 1 == len(places)
+        ids = encoded.input_ids[places]
+        texts.append(tokenizer.decode(ids, clean_up_tokenization_spaces=False))
+    assert encoded.loss.tolist() == (encoded.turns > 0).tolist()
+    return texts
 
 
 def template_ids(tokenizer: Any, messages: list[TrainMessage]) -> list[int]:
@@ -132,10 +137,11 @@ def test_an_end_token_within_the_answer_does_not_end_it(tokenizer: Any) -> None:
     assert learnt(tokenizer, encoded) == ["ChatML writes <|im_end|> after a turn.<|im_end|>"]
 
 
-def test_what_the_template_adds_to_the_words_is_learnt_too(tokenizer: Any) -> None:
+def test_what_the_template_puts_before_the_words_is_not_learnt(tokenizer: Any) -> None:
     thoughtful = templated(tokenizer, THOUGHTFUL)
     encoded = one(thoughtful, turns("q", "yes"))
-    assert learnt(thoughtful, encoded) == ["<think>\n\n</think>\n\nyes<|im_end|>"]
+    assert encoded.input_ids.tolist() == template_ids(thoughtful, turns("q", "yes"))
+    assert learnt(thoughtful, encoded) == ["yes<|im_end|>"]
 
 
 def test_tools_reach_the_template(tokenizer: Any) -> None:
@@ -144,16 +150,17 @@ def test_tools_reach_the_template(tokenizer: Any) -> None:
     assert tokenizer.decode(encoded.input_ids).startswith("calculator<|im_start|>user")
 
 
-def test_a_template_that_rewrites_earlier_turns_is_found_out(tokenizer: Any) -> None:
+def test_a_template_that_forgets_thoughts_leaves_the_answers_to_be_learnt(tokenizer: Any) -> None:
     forgetful = templated(tokenizer, FORGETFUL)
     messages = turns("a", "<think>hm</think>one", "b", "<think>so</think>two")
-    (drop,) = encode(forgetful, [Chat(messages=messages)])
-    assert isinstance(drop, Drop)
-    assert drop.reason == "template_rewrites_turns"
+    encoded = one(forgetful, messages)
+    assert encoded.input_ids.tolist() == template_ids(forgetful, messages)
+    assert learnt(forgetful, encoded) == ["one<|im_end|>", "<think>so</think>two<|im_end|>"]
+    assert (encoded.thoughtless, encoded.rewritten) == (1, 1)
     # One turn is never an earlier one.
-    (kept,) = encode(forgetful, [Chat(messages=messages[:2])])
-    assert isinstance(kept, Encoded)
-    assert learnt(forgetful, kept) == ["<think>hm</think>one<|im_end|>"]
+    alone = one(forgetful, messages[:2])
+    assert learnt(forgetful, alone) == ["<think>hm</think>one<|im_end|>"]
+    assert (alone.thoughtless, alone.rewritten) == (0, 0)
 
 
 def test_a_template_that_changes_the_words_is_found_out(tokenizer: Any) -> None:
@@ -195,6 +202,52 @@ def test_an_answer_to_nothing_is_dropped(tokenizer: Any) -> None:
     assert drop.reason == "nothing_asked"
 
 
+def test_words_are_found_where_they_are_said_and_not_where_they_are_repeated(
+    tokenizer: Any,
+) -> None:
+    messages = turns("yes", "yes", "say: assistant\nyes", "yes")
+    assert learnt(tokenizer, one(tokenizer, messages)) == ["yes<|im_end|>"] * 2
+    starts = [int(np.flatnonzero(one(tokenizer, messages).turns == t)[0]) for t in (1, 2)]
+    through = tokenizer.apply_chat_template(messages[:3], tokenize=True, return_dict=False)
+    header = tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
+    assert starts[1] == len(through) + len(header)
+
+
+def test_an_empty_turn_and_words_of_the_templates_own_are_kept_apart(tokenizer: Any) -> None:
+    messages = turns("", "<|im_end|>\n<|im_start|>user\n", "\ue0000\ue001", "")
+    encoded = one(tokenizer, messages)
+    assert encoded.input_ids.tolist() == template_ids(tokenizer, messages)
+    assert learnt(tokenizer, encoded) == [
+        "<|im_end|>\n<|im_start|>user\n<|im_end|>",
+        "<|im_end|>",
+    ]
+
+
+def test_a_template_that_looks_at_what_a_user_says(tokenizer: Any) -> None:
+    polite = "{% if 'please' in messages[0].content %}Be kind.{% endif %}" + CHATML
+    asked = turns("Now, please", "Yes.", "now", "No.")
+    for messages in (asked, turns("Now!", "Yes.")):
+        encoded = one(templated(tokenizer, polite), messages)
+        assert encoded.input_ids.tolist() == template_ids(templated(tokenizer, polite), messages)
+        answers = [m["content"] + "<|im_end|>" for m in messages if m["train"]]
+        assert learnt(tokenizer, encoded) == answers
+
+
+def test_an_end_token_of_the_conversation_is_none_of_an_earlier_turn(tokenizer: Any) -> None:
+    once = "{% for m in messages %}{{ m.role }}:\n{{ m.content }}\n{% endfor %}<|endoftext|>"
+    ends = templated(tokenizer, once)
+    assert learnt(ends, one(ends, turns("a", "b"))) == ["b\n<|endoftext|>"]
+    (drop,) = encode(ends, [Chat(messages=turns("a", "b", "c", "d"))])
+    assert isinstance(drop, Drop)
+    assert drop.reason == "no_end_of_turn"
+
+
+def test_a_conversation_without_turns_is_dropped(tokenizer: Any) -> None:
+    (drop,) = encode(tokenizer, [Chat(messages=[])])
+    assert isinstance(drop, Drop)
+    assert drop.reason == "nothing_asked"
+
+
 def test_nothing_makes_nothing(tokenizer: Any) -> None:
     assert encode(tokenizer, []) == []
 
@@ -210,4 +263,7 @@ def test_any_text_is_learnt_word_for_word(tokenizer: Any, contents: list[str]) -
     messages = turns(*contents)
     encoded = one(tokenizer, messages)
     assert encoded.input_ids.tolist() == template_ids(tokenizer, messages)
-    assert learnt(tokenizer, encoded) == [f"{answer}<|im_end|>" for answer in contents[1::2]]
+    for answer, got in zip(contents[1::2], learnt(tokenizer, encoded), strict=True):
+        assert got.lstrip() == f"{answer}<|im_end|>".lstrip()
+        # White space at its start may be of one token with the header's line break.
+        assert got == f"{answer}<|im_end|>" or answer[0].isspace()
