@@ -18,6 +18,9 @@ NO_LOSS = -100
 """The label that trainers leave out of the loss."""
 
 
+_WEIGHTS = PackedRow.SCHEMA.field("loss_weights").type
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
     """Where the tokens of some rows come from and go to, segment by segment.
@@ -95,26 +98,33 @@ def batches(
     multiple: int,
     pad: int,
     most: int,
+    scale: float = 1.0,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a plan in Arrow, some ``most`` tokens a batch; see `groups` for the padding.
 
     Args:
         lengths: shape (sequences,), in tokens.
-        columns: ``input_ids`` and ``loss`` (whether it is learnt) of all sequences, end to end.
+        columns: ``input_ids`` and ``loss`` (whether it is learnt) of all sequences, end to end;
+            ``weights`` of the loss, where rows are to have them.
         pad: the token id of padding.
+        scale: what the weights are multiplied by.
     """
     kernels = kernels_for(len(lengths))
     for segments in groups(plan, lengths, multiple=multiple, most=most):
         ids = segments.gather(columns["input_ids"], pad, kernels)
         loss = segments.gather(columns["loss"], False, kernels)
         bounds, offsets = segments.bounds, segments.offsets
+        weights: pa.Array = pa.nulls(len(bounds) - 1, _WEIGHTS)
+        if "weights" in columns:
+            shares = segments.gather(columns["weights"], 0, kernels)
+            weights = _lists(shares * np.float32(scale), offsets)
         yield pa.RecordBatch.from_arrays(
             [
                 _lists(ids, offsets),
                 _lists(np.where(loss, ids, np.int32(NO_LOSS)), offsets),
                 _lists(segments.positions(kernels), offsets),
                 _lists(segments.spans.astype(np.int32), bounds),
-                pa.nulls(len(bounds) - 1, PackedRow.SCHEMA.field("loss_weights").type),
+                weights,
             ],
             schema=PackedRow.SCHEMA,
         )

@@ -83,6 +83,9 @@ def pack(
     shard_rows: Annotated[
         int | None, typer.Option(help="Rows in a file (by default, half a gigabyte).")
     ] = None,
+    loss_weights: Annotated[
+        bool, typer.Option("--loss-weights", help="Weigh tokens, so that each turn counts as much.")
+    ] = False,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -100,5 +103,6 @@ def pack(
             pad_to_multiple_of=pad_to_multiple_of,
             sequence_parallel=sequence_parallel,
             shard_rows=shard_rows,
+            loss_weights=loss_weights,
         )
         stage.finish(run(config, conversations, find_model(tokenizer), out, stage.mode))

@@ -272,7 +272,8 @@ class PackedRow(_Row):
 
     ``input_ids``, ``labels`` (-100 where there is no loss) and ``position_ids`` (0 at the start of
     each conversation) have one entry a token; ``seq_lengths`` has one a conversation and sums to
-    their length. The name is TRL's.
+    their length. The name is TRL's. ``loss_weights``, where there are some, are 0 where there is no
+    loss, and have the mean 1 over all other tokens of the set.
     """
 
     SCHEMA: ClassVar[pa.Schema] = pa.schema(

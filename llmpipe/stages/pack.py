@@ -7,6 +7,7 @@ gathered from the file, so that memory doesn't grow with the tokens.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import tempfile
 from collections import Counter
@@ -17,8 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from llmpipe.algo.chat import Chat, Encoded, encode
+from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
 from llmpipe.algo.packed_rows import NO_LOSS, batches, pieces, rank_slices
 from llmpipe.algo.packing import Plan, lower_bound, plan, utilisation
 from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
@@ -29,9 +31,12 @@ from llmpipe.core.records import Conversation, PackedRow
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
 from llmpipe.core.spill import Spill
 
+log = logging.getLogger(__name__)
+
 _BATCH = 256  # conversations tokenised at a time
 _GATHER = 1 << 22  # tokens moved at a time
 _COLUMNS = {"input_ids": np.int32, "loss": np.bool_}
+_WEIGHTS = {"weights": np.float32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,7 @@ class Config:
     over it is dropped, cut at its end, or split into pieces (``overlong``). Rows are padded to a
     multiple of ``pad_to_multiple_of`` and of ``sequence_parallel``, the number of ranks that share
     a row. ``shard_rows`` is the number of rows in a file; None leaves it to their bytes.
+    ``loss_weights`` are written a token, for a loss that is the mean over turns.
     """
 
     max_length: int
@@ -50,6 +56,7 @@ class Config:
     pad_to_multiple_of: int = 1
     sequence_parallel: int = 1
     shard_rows: int | None = None
+    loss_weights: bool = False
 
     @property
     def multiple(self) -> int:
@@ -66,6 +73,16 @@ def run(
     piece of one; a piece without a trained token is left out. Cut at its end, a conversation loses
     its answer, so by default it is dropped instead.
 
+    ``loss_weights`` make sum(weight * loss) / sum(weight) over the rows the mean over the trained
+    turns of each turn's mean, as a trainer has it that is given every turn as a sample of its own
+    and takes the mean of samples. (One that takes the mean of all tokens needs none.) A token has
+    the weight 1 / (trained tokens of its turn), times what makes their mean over the rows 1. Single
+    tokens that are masked already are one turn a conversation.
+
+    Figures tell of the trained turns that lost their thinking to the template
+    (``thoughtless_turns``), and of those that read otherwise than where they end the conversation
+    (``rewritten_turns``): there, merged turns are not what split ones are.
+
     Raises:
         UserError: no conversations there, no tokenizer with a chat template, or settings that
             don't fit each other.
@@ -80,7 +97,7 @@ def run(
         config=config,
         inputs=inputs,
         out=out,
-        version=2,
+        version=3,
         libraries=("transformers", "tokenizers", "numpy"),
         shard_rows=config.shard_rows,
     )
@@ -90,9 +107,9 @@ def run(
         pad = _pad(config, loaded, tokenizer)
         with (
             tempfile.TemporaryDirectory(dir=writer.partial, prefix="tokens-") as folder,
-            Spill(Path(folder), _COLUMNS) as spill,
+            Spill(Path(folder), _COLUMNS | (_WEIGHTS if config.loss_weights else {})) as spill,
         ):
-            _tokenise(config, sources, loaded, spill, writer)
+            _tokenise(config, sources, ChatTokenizer(loaded), spill, writer)
             _pack(config, spill, pad, writer)
 
     return execute(spec, build, mode)
@@ -127,11 +144,22 @@ def _pad(config: Config, tokenizer: Any, folder: Path) -> int:
 
 
 def _tokenise(
-    config: Config, sources: Sequence[Artifact], tokenizer: Any, spill: Spill, writer: Writer
+    config: Config,
+    sources: Sequence[Artifact],
+    tokenizer: ChatTokenizer,
+    spill: Spill,
+    writer: Writer,
 ) -> None:
     total = sum(s.rows for s in sources)
     columns = ["id", "messages", "tools", "token_ids", "loss_mask"]
-    counts: Counter[str] = Counter(conversations=0, cut=0, tokens_lost=0)
+    counts: Counter[str] = Counter(
+        conversations=0,
+        cut=0,
+        tokens_lost=0,
+        trained_turns=0,
+        thoughtless_turns=0,
+        rewritten_turns=0,
+    )
     for source in sources:
         for batch in source.batches(columns, batch_size=_BATCH):
             rows = batch.to_pylist()
@@ -144,23 +172,30 @@ def _tokenise(
                     writer.reject(row["id"], fault.reason, fault.detail)
             writer.progress(writer.read, total)
     writer.figures |= counts
+    if counts["thoughtless_turns"]:
+        log.warning(
+            "the chat template leaves out the thinking of %d of %d trained turns; where it keeps "
+            "the last turn's, llmpipe build-sft --turns split has it learnt",
+            counts["thoughtless_turns"],
+            counts["trained_turns"],
+        )
 
 
-def _encode(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> Iterator[Encoded | Drop]:
+def _encode(tokenizer: ChatTokenizer, rows: Sequence[dict[str, Any]]) -> Iterator[Encoded | Drop]:
     """In the order of ``rows``; where single tokens are masked already, those stand."""
     texts = [r for r in rows if r["token_ids"] is None]
     chats = [
         Chat(messages=r["messages"], tools=json.loads(r["tools"]) if r["tools"] else None)
         for r in texts
     ]
-    encoded = iter(encode(tokenizer, chats))
+    encoded = iter(tokenizer.encode(chats))
     for row in rows:
         if row["token_ids"] is None:
             yield next(encoded)
         else:
             yield Encoded(
                 input_ids=np.array(row["token_ids"], dtype=np.int32),
-                loss=np.array(row["loss_mask"], dtype=np.bool_),
+                turns=np.array(row["loss_mask"], dtype=np.int32),
             )
 
 
@@ -175,22 +210,35 @@ def _add(config: Config, encoded: Encoded, spill: Spill, counts: Counter[str]) -
     counts["tokens_lost"] += length
     if length > most and config.overlong == "drop":
         return Drop(reason="too_long", detail=f"{length} tokens")
-    kept = 0
-    for piece in pieces(length, most, config.overlong):
-        loss = encoded.loss[piece].copy()
-        loss[0] = False  # nothing comes before it in its segment
-        if loss.any():
-            spill.add(input_ids=encoded.input_ids[piece], loss=loss)
-            kept += len(loss)
+    turns = np.zeros_like(encoded.turns)  # those that are kept
+    kept = pieces(length, most, config.overlong)
+    for piece in kept:
+        turns[piece] = encoded.turns[piece]
+        turns[piece.start] = 0  # nothing comes before it in its segment
+    kept = [piece for piece in kept if turns[piece].any()]
+    columns: dict[str, NDArray[Any]] = {"input_ids": encoded.input_ids, "loss": turns > 0}
+    if config.loss_weights:
+        columns["weights"] = _weights(turns)
+    for piece in kept:
+        spill.add(**{name: values[piece] for name, values in columns.items()})
     if not kept:
         return Drop(
             reason="answer_cut_off",
             detail=f"{length} tokens; what is learnt comes after the first {most}",
         )
-    counts["tokens_lost"] -= kept
+    counts["tokens_lost"] -= sum(piece.stop - piece.start for piece in kept)
+    counts["trained_turns"] += int(np.count_nonzero(np.bincount(turns)[1:]))
+    counts["thoughtless_turns"] += encoded.thoughtless
+    counts["rewritten_turns"] += encoded.rewritten
     counts["conversations"] += 1
     counts["cut"] += length > most
     return None
+
+
+def _weights(turns: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Shares of its turn for each token that is learnt, 0 for the others: a turn's sum to 1."""
+    sizes = np.bincount(turns)[turns]
+    return np.where(turns > 0, 1 / sizes, 0).astype(np.float32)
 
 
 def _pack(config: Config, spill: Spill, pad: int, writer: Writer) -> None:
@@ -198,8 +246,16 @@ def _pack(config: Config, spill: Spill, pad: int, writer: Writer) -> None:
     rows = plan(lengths, config.max_length, seed=config.seed)
     trained, padded, slices = 0, 0, 0
     if len(rows):
+        columns = spill.read()
         moved = batches(
-            rows, lengths, spill.read(), multiple=config.multiple, pad=pad, most=_GATHER
+            rows,
+            lengths,
+            columns,
+            multiple=config.multiple,
+            pad=pad,
+            most=_GATHER,
+            # So that the weights' mean is 1 over all that is learnt, and steps are as long as ever.
+            scale=np.count_nonzero(columns["loss"]) / max(writer.figures["trained_turns"], 1),
         )
         for batch in moved:
             slices += _check_ranks(batch, config.sequence_parallel)
