@@ -48,6 +48,14 @@ PromptTemplate = Annotated[
     Path | None,
     typer.Option(help="A text file with {prompt} and {instruction}: how a problem is put."),
 ]
+MaxTurns = Annotated[
+    int,
+    typer.Option(help="The most answers in a conversation: after a wrong one the task replies."),
+]
+MaxTime = Annotated[
+    str | None,
+    typer.Option(help="End in good order within 2h, 90m or 30s; the same command goes on."),
+]
 System = Annotated[str | None, typer.Option(help="The system message.")]
 Limit = Annotated[int | None, typer.Option(help="Only the first N problems; may grow later.")]
 Extract = Annotated[

@@ -39,6 +39,7 @@ class Stage:
     def __init__(self, *, force: bool, as_json: bool, dry_run: bool) -> None:
         from llmpipe.core.run import Mode
 
+        self._began = time.monotonic()
         self._json = as_json
         self._progress = _Progress()
         self._tracking: Tracking | None = None
@@ -68,6 +69,22 @@ class Stage:
         if names:
             self._tracking = Tracking(names, job=job, out=out, config=config, bar=self._progress)
             self.mode = dataclasses.replace(self.mode, progress=self._tracking)
+
+    def end_within(self, max_time: str | None) -> None:
+        """Have the stage end within a time such as 2h or 90m from now, if it can go on later.
+
+        Raises:
+            UserError: that is no time.
+        """
+        from llmpipe.core.errors import UserError
+        from llmpipe.core.options import read_seconds
+
+        if max_time is None:
+            return
+        seconds = read_seconds(max_time)
+        if not seconds:
+            raise UserError(f"--max-time {max_time} is no time", "--max-time 1h30m")
+        self.mode = dataclasses.replace(self.mode, deadline=self._began + seconds)
 
     def finish(self, *results: Result) -> NoReturn:
         """Say what came out of the last of ``results`` and leave with the gravest exit code."""
@@ -125,6 +142,7 @@ def _as_json(result: Result) -> dict[str, Any]:
         "dropped": dict(result.dropped),
         "seconds": round(result.seconds, 3),
         "up_to_date": result.up_to_date,
+        "complete": result.complete and not result.plan,
         **({"plan": result.plan} if result.plan else {}),
         **({"attention": result.attention} if result.attention else {}),
         **{k: v for k, v in result.figures.items() if k != "seconds"},
@@ -177,6 +195,8 @@ class _Progress:
         self._task: Any = None
         self._parts: dict[str, Any] = {}
         self._said: float | None = None
+        self._first: tuple[float, int] = (0.0, 0)  # when counting began, and from what
+        self._last = 0
 
     def __call__(
         self,
@@ -189,6 +209,9 @@ class _Progress:
     ) -> None:
         text = ", ".join(f"{k.replace('_', ' ')} {_short(v)}" for k, v in figures.items())
         now = time.monotonic()
+        if self._said is None or done < self._last:  # a second round counts anew
+            self._first = now, done
+        self._last = done
         if sys.stderr.isatty():
             self._draw(done, total, text or ("in all" if parts else ""), unit, parts or {})
         elif self._said is None:
@@ -197,7 +220,15 @@ class _Progress:
             self._said = now
             counts = [done] if total is None else [done, total]
             shown = " of ".join(_bytes(c) if unit == "bytes" else str(c) for c in counts)
-            logging.getLogger("llmpipe").info("%s", ", ".join(filter(None, (shown, text))))
+            left = self._left(now, done, total)
+            logging.getLogger("llmpipe").info("%s", ", ".join(filter(None, (shown, left, text))))
+
+    def _left(self, now: float, done: int, total: int | None) -> str:
+        """How long the rest takes, if it goes on as it went so far."""
+        began, first = self._first
+        if total is None or done <= first:
+            return ""
+        return f"{_time((total - done) * (now - began) / (done - first))} left"
 
     def _draw(
         self,
@@ -211,6 +242,8 @@ class _Progress:
             self._bar = _bar(unit)
             self._bar.start()
             self._task = self._bar.add_task("", total=total, completed=done)
+        if done < self._bar.tasks[0].completed:
+            self._bar.reset(self._task)
         self._bar.update(self._task, completed=done, total=total, description=text)
         for name in self._parts.keys() - parts.keys():
             self._bar.remove_task(self._parts.pop(name))
@@ -256,6 +289,12 @@ def _bytes(count: int) -> str:
     from llmpipe.core.fs import size
 
     return size(count)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _short(value: Any) -> str:

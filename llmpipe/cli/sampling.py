@@ -24,7 +24,9 @@ from llmpipe.cli.options import (
     Gpus,
     Limit,
     LogProbs,
+    MaxTime,
     MaxTokens,
+    MaxTurns,
     MazeRules,
     Model,
     Out,
@@ -82,7 +84,9 @@ def rollout(
     few_shot: FewShot = None,
     prompt_template: PromptTemplate = None,
     system: System = None,
+    max_turns: MaxTurns = 1,
     limit: Limit = None,
+    max_time: MaxTime = None,
     track: Track = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -92,6 +96,7 @@ def rollout(
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         from llmpipe.stages.rollout import plan, run
 
+        stage.end_within(max_time)
         config = plan(
             engine=engine,
             model=model,
@@ -102,6 +107,7 @@ def rollout(
             max_tokens=max_tokens,
             seed=seed,
             system=system,
+            max_turns=max_turns,
             few_shot=few_shot,
             prompt_template=prompt_template,
             logprobs=logprobs,
@@ -170,7 +176,7 @@ def verify(
         elif keys != taking.Config():
             Artifact.open(rollouts, Rollout)  # if nothing is there, that is what's wrong
             raise UserError(f"{rollouts} is no file of answers: it takes no keys", "leave them out")
-        if not _only_planned(results):
+        if not _stops_short(results):
             dropped = [result.dropped for result in results]
             judged = run(config, rollouts, out, stage.mode, problems=problems)
             # The rows of the file that could not be judged are news to whoever reads the last word.
@@ -213,7 +219,9 @@ def eval_(
     few_shot: FewShot = None,
     prompt_template: PromptTemplate = None,
     system: System = None,
+    max_turns: MaxTurns = 1,
     limit: Limit = None,
+    max_time: MaxTime = None,
     extract: Extract = "auto",
     maze_rules: MazeRules = "strict",
     problems: Problems = None,
@@ -233,6 +241,7 @@ def eval_(
         import llmpipe.stages.verify as judging
         from llmpipe.core.records import Problem, Rollout, Verdict
 
+        stage.end_within(max_time)
         ks = integers(k, "--k")
         n = 2 * max(ks) if n is None else n
         settings = {"source": source, "model": model, "k": ks, "n": n, "temperature": temperature}
@@ -244,7 +253,7 @@ def eval_(
         cheap = dataclasses.replace(stage.mode, remake=True)
         if record is Problem and n < (most := max(ks)):
             raise UserError(f"pass@{most} needs {most} samples a problem", f"-n {most}")
-        if record is Problem and not _only_planned(results):
+        if record is Problem and not _stops_short(results):
             config = sampling.plan(
                 engine=engine,
                 model=_needed(model),
@@ -255,6 +264,7 @@ def eval_(
                 max_tokens=max_tokens,
                 seed=seed,
                 system=system,
+                max_turns=max_turns,
                 few_shot=few_shot,
                 prompt_template=prompt_template,
                 logprobs=logprobs,
@@ -266,9 +276,11 @@ def eval_(
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
-        elif record is not Problem and (model or limit or few_shot or system or prompt_template):
+        elif record is not Problem and (
+            model or limit or few_shot or system or prompt_template or max_turns > 1
+        ):
             typer.echo(f"{source} was sampled already: sampling options have no effect", err=True)
-        if record is Rollout and not _only_planned(results):
+        if record is Rollout and not _stops_short(results):
             judge = judging.Config(extract=extract, maze_rules=maze_rules)
             results.append(judging.run(judge, path, out / "verdicts", cheap, problems=problems))
             path = out / "verdicts"
@@ -276,7 +288,7 @@ def eval_(
             typer.echo(
                 f"{source} was judged already: --extract and --maze-rules have no effect", err=True
             )
-        if not _only_planned(results):
+        if not _stops_short(results):
             score = scoring.Config(k=ks)
             made = scoring.run(score, path, out, cheap, problems=problems, rollouts=rollouts)
             results.append(made)
@@ -325,9 +337,9 @@ def _source(
     return artifact.path, record_of(artifact)
 
 
-def _only_planned(results: list[Result]) -> bool:
-    """Whether a dry run stopped short of making what the next step needs."""
-    return any(result.plan for result in results)
+def _stops_short(results: list[Result]) -> bool:
+    """Whether a dry run, or the end of the time, came before what the next step needs."""
+    return any(result.plan or not result.complete for result in results)
 
 
 def _needed(model: str | None) -> str:

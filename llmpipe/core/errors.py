@@ -1,6 +1,9 @@
-"""What a user can put right."""
+"""What a user can put right, and the end of the time given."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class UserError(Exception):
@@ -14,3 +17,14 @@ class UserError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class OutOfTimeError(Exception):
+    """A stage's time is over (`Mode.deadline`) before it is done.
+
+    What it has is kept where the next run goes on from; ``figures`` say how far it came.
+    """
+
+    def __init__(self, figures: Mapping[str, Any]) -> None:
+        super().__init__("out of time")
+        self.figures = figures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -56,6 +57,18 @@ def whole(options: Mapping[str, str], name: str, default: int) -> int:
 def _known(known: Collection[str]) -> str:
     names = sorted(known)
     return f"it has {', '.join(names)}" if len(names) <= 12 else "its own documentation lists them"
+
+
+_TIME = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+def read_seconds(text: str) -> float | None:
+    """A time such as 2h, 90m, 30s, 1h30m or 45 (seconds), in seconds; None if it is none."""
+    found = _TIME.fullmatch(text.strip().lower())
+    if not found:
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def read_value(text: str) -> Any:

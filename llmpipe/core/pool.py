@@ -67,9 +67,9 @@ class WorkerPool:
         cpu_seconds: float = 10.0,
         memory: int = 4 << 30,
         warm_up: Sequence[Task] = (),
-        chunk: int = _CHUNK,
+        chunk: int | None = None,
     ) -> None:
-        self._chunk = chunk
+        self._chunk = chunk or _CHUNK
         self._arguments = [target, str(cpu_seconds), str(memory)]
         self._cpu_seconds = cpu_seconds
         self._warm_up = list(warm_up)

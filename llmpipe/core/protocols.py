@@ -37,12 +37,16 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One answer to draw: sample number ``sample`` of ``problem``, given ``messages``."""
+    """One answer to draw: sample number ``sample`` of ``problem``, given ``messages``.
+
+    ``turn`` answers of the same conversation are among these, beside any worked examples.
+    """
 
     problem: Problem
     sample: int
     seed: int
     messages: Sequence[Message]
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,8 @@ class LoadedEngine(Protocol):
     def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
         """Answers as they are finished, in any order, exactly one a request.
 
-        Requests are drawn from the iterable as the engine has room for them, never all at once.
+        Requests are drawn from the iterable as the engine has room for them, never all at once. A
+        stream that is closed gives up what is under way. When one has ended, the next may begin.
         """
 
     def close(self) -> None:
@@ -155,6 +160,13 @@ class Task(Protocol):
         """Score one response. Runs in a child process: it may be killed, and must not be clever.
 
         ``rules`` other than "strict" are for tasks that have any; the others take no notice.
+        """
+
+    def reply(self, problem: Problem, messages: Sequence[Message], score: Score) -> str | None:
+        """What the user says to the answer that ends ``messages`` and has this score.
+
+        None ends the conversation: after a right answer, a truncated one, and an error. The gold
+        answer must not be in it, and ``score.detail`` may quote that.
         """
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from llmpipe.core import fs
 from llmpipe.core.artifact import MANIFEST, REJECTS, RUN_LOG, Artifact, Manifest
-from llmpipe.core.errors import UserError
+from llmpipe.core.errors import OutOfTimeError, UserError
 from llmpipe.core.provenance import git_commit, log_to, now, redact, stamp, versions
 from llmpipe.core.spec import Input, Mode, Result, Spec, changes, counted, fingerprint
 from llmpipe.core.writer import Writer
@@ -48,6 +48,8 @@ def execute(
     ``done`` is asked of an artifact with the same fingerprint whether it holds all that is wanted
     now; where it says no, the artifact is built again in place (a rollout whose n grew).
 
+    A build that runs out of time makes nothing, and the result says so.
+
     Raises:
         UserError: the output is something else, is being written by another run, or was made with
             another config and ``mode`` does not say to make it again.
@@ -74,8 +76,21 @@ def execute(
         )
     if why:
         log.info("%s: %s", spec.out, why)
+    clock = time.monotonic()
     with _output_errors(spec.out):
-        return _make(spec, build, mode, prints, aside=spec.keep_old and plan == "replace")
+        try:
+            return _make(spec, build, mode, prints, aside=spec.keep_old and plan == "replace")
+        except OutOfTimeError as e:
+            return Result(
+                stage=spec.stage,
+                out=spec.out,
+                rows=0,
+                dropped={},
+                seconds=time.monotonic() - clock,
+                up_to_date=False,
+                figures=e.figures,
+                complete=False,
+            )
 
 
 def _make(spec: Spec, build: Build, mode: Mode, prints: dict[str, Any], *, aside: bool) -> Result:
@@ -102,7 +117,7 @@ def _make(spec: Spec, build: Build, mode: Mode, prints: dict[str, Any], *, aside
             writer.abandon()
             shutil.rmtree(new)
             begun = {f.name for f in partial.iterdir()} - {"lock", RUN_LOG}
-            if isinstance(e, UserError | KeyboardInterrupt) and not begun:
+            if isinstance(e, UserError | OutOfTimeError | KeyboardInterrupt) and not begun:
                 shutil.rmtree(partial)
             raise
         writer.attention = writer.attention or _empty(spec, writer)

@@ -54,7 +54,8 @@ class Mode:
     """How a stage is run, which never changes what it makes.
 
     ``force`` makes again whatever is there; ``remake`` only what was made with other settings,
-    which is refused otherwise.
+    which is refused otherwise. ``deadline`` is a moment of `time.monotonic` at which a stage that
+    can go on later is to have ended.
     """
 
     force: bool = False
@@ -62,6 +63,12 @@ class Mode:
     dry_run: bool = False
     command: Sequence[str] = ()
     progress: Progress = _silent
+    deadline: float | None = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody is told of progress."""
+        return self.progress is not _silent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +98,10 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a stage made, or would make, or found already made."""
+    """What a stage made, or would make, or found already made.
+
+    One that is not ``complete`` ran out of time: nothing was made yet, and it can go on.
+    """
 
     stage: str
     out: Path
@@ -102,6 +112,7 @@ class Result:
     figures: Mapping[str, Any]
     attention: str | None = None
     plan: str | None = None
+    complete: bool = True
 
     @property
     def exit_code(self) -> int:

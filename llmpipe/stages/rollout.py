@@ -8,29 +8,32 @@ artifact.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
+import functools
 import json
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llmpipe.algo.latency import Latency
 from llmpipe.core import fs, resume
 from llmpipe.core.artifact import Artifact
-from llmpipe.core.errors import UserError
+from llmpipe.core.errors import OutOfTimeError, UserError
 from llmpipe.core.journal import Journal
 from llmpipe.core.paths import find_model
 from llmpipe.core.plugins import load
 from llmpipe.core.prompt_files import read_few_shot, read_prompt_template, read_template
-from llmpipe.core.protocols import Engine, Generation, Request, Sampling
-from llmpipe.core.records import Message, Problem, Rollout
+from llmpipe.core.protocols import Engine, Request, Sampling
+from llmpipe.core.records import Problem, Rollout
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
-from llmpipe.core.seeds import sample_seed
+from llmpipe.core.time_limit import TimeIsUp, TimeLimit
 from llmpipe.tasks import opening
+from llmpipe.tasks._turns import Conversations, TurnFigures
+from llmpipe.tasks._watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +45,10 @@ _FREE: Mapping[str, bool] = {"fingerprint": False}
 class Config:
     """How answers are sampled.
 
-    ``n`` samples a problem, of the first ``limit`` problems; both may grow in place. ``few_shot``
-    are worked examples (``task``, ``prompt``, ``response``) put before the problems of their task;
+    ``n`` samples a problem, of the first ``limit`` problems; both may grow in place. A sample is a
+    conversation of at most ``max_turns`` answers, each but the last replied to by the task.
+    ``few_shot`` are worked examples (``task``, ``prompt``, ``response``) put before the problems of
+    their task;
     ``instructions`` are what the tasks add to each prompt, filled in by `run`; ``prompt_template``
     is the text that puts the two together (`llmpipe.tasks.ask`), in the examples too.
     ``logprobs`` to ``chat_template_kwargs`` are as in `Sampling`; of a template the text counts.
@@ -56,6 +61,7 @@ class Config:
     model_digest: str | None
     n: int = field(default=8, metadata=_FREE)
     limit: int | None = field(default=None, metadata=_FREE)
+    max_turns: int = 1
     temperature: float = 1.0
     top_p: float = 0.95
     max_tokens: int = 2048
@@ -89,7 +95,13 @@ def plan(
     Raises:
         UserError: no such engine or model, examples that can't be read, or numbers out of range.
     """
-    for name, low in (("n", 1), ("limit", 1), ("max_tokens", 1), ("temperature", 0)):
+    for name, low in (
+        ("n", 1),
+        ("limit", 1),
+        ("max_turns", 1),
+        ("max_tokens", 1),
+        ("temperature", 0),
+    ):
         value = rest.get(name)
         if value is not None and not low <= value < math.inf:
             raise UserError(
@@ -167,6 +179,8 @@ def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
             f"no worked example is for {' or '.join(tasks) or 'any task'}",
             'an example says its task: {"task": "math", "prompt": "...", "response": "..."}',
         )
+    if config.max_turns > 1 and (mute := [t for t in tasks if not _replies(t)]):
+        raise UserError(f"the task {mute[0]} has no reply to an answer", "--max-turns 1")
     spec = Spec(
         stage="rollout",
         record=Rollout,
@@ -183,10 +197,15 @@ def run(config: Config, problems: Path, out: Path, mode: Mode) -> Result:
             if old:
                 resume.take_over(old, journal)
             _sample(config, source, wanted, journal, writer, mode)
-            _write(config, ids, journal, writer)
+            _write(config, source, ids, journal, writer)
             resume.keep_unused(journal, wanted, out)
 
     return execute(spec, build, mode, done=lambda old: resume.holds(old, wanted))
+
+
+def _replies(task: str) -> bool:
+    """Another package's task may be older than replies."""
+    return hasattr(load("tasks", task), "reply")
 
 
 def _ids(source: Artifact, limit: int | None) -> list[str]:
@@ -210,16 +229,31 @@ def _sample(
     writer: Writer,
     mode: Mode,
 ) -> None:
+    """Draw what is missing, wave by wave.
+
+    Raises:
+        OutOfTimeError: ``mode.deadline`` has come before the last answer.
+    """
+    conversations = Conversations(
+        problems=source,
+        wanted=wanted,
+        journal=journal,
+        seed=config.seed,
+        opening=functools.partial(
+            opening,
+            system=config.system,
+            few_shot=config.few_shot,
+            template=config.prompt_template,
+        ),
+        tasks=config.instructions,
+        most=config.max_turns,
+    )
     total = sum(wanted.values())
-    have = sum((p, s) in journal for p, n in wanted.items() for s in range(n))
+    missing = total - conversations.finished()
     description = writer.partial / "engine.json"
-    if have < total:
+    if missing:
         log.info(
-            "%d of %d samples to draw with %s on %s",
-            total - have,
-            total,
-            config.engine,
-            config.model,
+            "%d of %d samples to draw with %s on %s", missing, total, config.engine, config.model
         )
         name, options = _engine(config)
         kind: type[Engine] = load("engines", name)
@@ -227,88 +261,63 @@ def _sample(
         engine = kind(config.model, _sampling(config), options)
         loaded = time.monotonic()
         fs.write_json(description, engine.describe())
-        tokens = cut = 0
-        latency = Latency()
+        limit = TimeLimit[Request](mode.deadline, key=lambda r: (r.problem.id, r.sample))
+        watch = Watch(mode, config.instructions, total, config.max_turns)
         try:
-            requests = _requests(config, source, wanted, journal)
-            for number, made in enumerate(engine.stream(requests), have + 1):
-                journal.append(_row(made).as_row())
-                tokens += made.completion_tokens
-                cut += made.finish_reason == "length"
-                if made.timing:
-                    latency.add(made.timing, made.completion_tokens)
-                mode.progress(
-                    number,
-                    total,
-                    tokens_per_second=round(tokens / (time.monotonic() - loaded + 1e-9)),
-                    truncated=cut / (number - have),
-                )
+            with watch, limit.alarm():
+                for turn in range(config.max_turns):
+                    watch.begin(turn, conversations.missing(turn))
+                    with contextlib.closing(conversations.requests(turn)) as requests:
+                        for made in engine.stream(limit.hand_out(requests)):
+                            conversations.take(made)
+                            limit.done(made.request)
+                            watch.see(made, conversations.ended)
+                            if limit.passed():
+                                break
+                    if limit.over:
+                        break
+        except TimeIsUp:
+            log.debug("the answers under way were given up")
         except KeyboardInterrupt:
-            log.warning(
-                "stopped: %d of %d samples are kept in %s; the same command goes on from there",
-                sum(p in wanted for p in journal.problems() for _ in journal.samples(p)),
-                total,
-                writer.partial,
-            )
+            _say_kept("stopped", conversations, total, writer.partial)
             raise
         finally:
             engine.close()
-        seconds = time.monotonic() - loaded
+        if limit.over and (kept := conversations.finished()) < total:
+            _say_kept("time is up", conversations, total, writer.partial)
+            raise OutOfTimeError({"samples": kept, "samples_wanted": total})
         writer.figures["load_seconds"] = round(loaded - clock, 1)
-        writer.figures["sampling_seconds"] = round(seconds, 1)
-        writer.figures["tokens_per_second"] = round(tokens / seconds, 1)
-        writer.figures |= latency.figures()
+        writer.figures |= watch.figures()
     if description.exists():
         writer.details["engine"] = json.loads(description.read_text(encoding="utf-8"))
 
 
-def _requests(
-    config: Config, source: Artifact, wanted: Mapping[str, int], journal: Journal
-) -> Iterator[Request]:
-    """What is missing, problem by problem: samples of one prompt follow each other, so that the
-    engine's prefix cache serves them."""
-    for problem in source.iter_rows(Problem):
-        messages = None
-        for sample in range(wanted.get(problem.id, 0)):
-            if (problem.id, sample) not in journal:
-                messages = messages or _opening(config, problem)
-                seed = sample_seed(config.seed, problem.id, sample)
-                yield Request(problem=problem, sample=sample, seed=seed, messages=messages)
-
-
-def _opening(config: Config, problem: Problem) -> list[Message]:
-    return opening(
-        problem,
-        system=config.system,
-        few_shot=config.few_shot,
-        template=config.prompt_template,
+def _say_kept(why: str, conversations: Conversations, total: int, partial: Path) -> None:
+    open_ones = conversations.under_way()
+    log.warning(
+        "%s: %d of %d samples%s are kept in %s; the same command goes on from there",
+        why,
+        conversations.finished(),
+        total,
+        f", and {open_ones} conversations that go on," if open_ones else "",
+        partial,
     )
 
 
-def _row(made: Generation) -> Rollout:
-    request = made.request
-    answer: Message = {"role": "assistant", "content": made.text}
-    return Rollout(
-        problem_id=request.problem.id,
-        sample=request.sample,
-        seed=request.seed,
-        messages=[*request.messages, answer],
-        completion=made.text,
-        finish_reason=made.finish_reason,
-        prompt_tokens=made.prompt_tokens,
-        completion_tokens=made.completion_tokens,
-        token_ids=made.token_ids,
-        logprobs=made.logprobs,
-        error=made.error,
-    )
-
-
-def _write(config: Config, ids: Sequence[str], journal: Journal, writer: Writer) -> None:
+def _write(
+    config: Config, source: Artifact, ids: Sequence[str], journal: Journal, writer: Writer
+) -> None:
     """The final table: problems in their order, samples in theirs."""
+    few_shot_messages = {
+        task: 2 * sum(shot.get("task", task) == task for shot in config.few_shot)
+        for task in config.instructions
+    }
     keys = ((problem, sample) for problem in ids for sample in journal.samples(problem))
     reasons: collections.Counter[str] = collections.Counter()
     prompt_tokens = completion_tokens = 0
-    for row in journal.read(keys):
+    rows = journal.read(keys)
+    turns = TurnFigures(source, few_shot_messages)
+    for row in turns.along(rows) if config.max_turns > 1 else rows:
         writer.read += 1
         writer.add(Rollout.from_row(row))
         reasons[row["finish_reason"]] += 1
@@ -323,10 +332,9 @@ def _write(config: Config, ids: Sequence[str], journal: Journal, writer: Writer)
         "truncated": round(reasons["length"] / total, 4),
         "errors": reasons["error"],
     }
-    writer.details["few_shot_messages"] = {
-        task: 2 * sum(shot.get("task", task) == task for shot in config.few_shot)
-        for task in config.instructions
-    }
+    if config.max_turns > 1:
+        writer.figures |= turns.figures()
+    writer.details["few_shot_messages"] = few_shot_messages
     if reasons["error"] > _MOST_ERRORS * total:
         writer.attention = f"{reasons['error']} of {total} samples failed (column error says why)"
 

@@ -79,12 +79,21 @@ def gold_judges(tasks: Iterable[str]) -> WorkerPool:
     return WorkerPool("llmpipe.tasks:judge_gold", cpu_seconds=CPU_SECONDS, warm_up=warm_up)
 
 
-def judges(tasks: Iterable[str], workers: int | None = None) -> WorkerPool:
-    """Workers that call `judge` for problems of these tasks, `CPU_SECONDS` a call."""
+def judges(
+    tasks: Iterable[str], workers: int | None = None, chunk: int | None = None
+) -> WorkerPool:
+    """Workers that call `judge` for problems of these tasks, `CPU_SECONDS` a call.
+
+    ``chunk`` is how many responses a worker gets at a time, where they don't come in plenty.
+    """
     # The first call of a rule loads its libraries, which is not to be charged to a response.
     warm_up = [(task, "1", "{}", "\\boxed{x}", "stop", "boxed") for task in tasks]
     return WorkerPool(
-        "llmpipe.tasks:judge", workers=workers, cpu_seconds=CPU_SECONDS, warm_up=warm_up
+        "llmpipe.tasks:judge",
+        workers=workers,
+        cpu_seconds=CPU_SECONDS,
+        warm_up=warm_up,
+        chunk=chunk,
     )
 
 

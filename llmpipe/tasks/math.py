@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from llmpipe.core.records import FinishReason, Problem, Score
+from collections.abc import Sequence
+
+from llmpipe.core.records import FinishReason, Message, Problem, Score
+
+_SHORT = 60  # characters of an answer that is worth saying again
 
 
 class MathTask:
@@ -39,6 +43,17 @@ class MathTask:
         from llmpipe.verifiers.math import verify_math
 
         return verify_math(answer, response, extract=extract, finish_reason=finish_reason)
+
+    def reply(self, problem: Problem, messages: Sequence[Message], score: Score) -> str | None:
+        """That it is wrong, and which answer was read; never ``score.detail``: it quotes the gold
+        answer."""
+        if score.status == "wrong":
+            said = score.extracted or ""
+            read = said if 0 < len(said) <= _SHORT and "\n" not in said else "That"
+            return f"{read} is not right. Look for the step that went wrong, and solve it again."
+        if score.status == "no_answer":
+            return f"No final answer can be read from that. {self.instruction}"
+        return None
 
 
 TASK = MathTask()

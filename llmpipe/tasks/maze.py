@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from llmpipe.core.records import FinishReason, Problem, Score
+from llmpipe.core.records import FinishReason, Message, Problem, Score
 
 
 class MazeTask:
@@ -60,6 +61,17 @@ class MazeTask:
         return verify_maze(
             grid, response, rules=rules, extract=extract, finish_reason=finish_reason
         )
+
+    def reply(self, problem: Problem, messages: Sequence[Message], score: Score) -> str | None:
+        """The step that broke, of wrong moves: it says nothing of a right path."""
+        if score.status == "wrong":
+            return (
+                f"That is no way from S to E: {score.detail}. Rows and columns are counted from 1, "
+                "from the top left. Look at the maze again, and give all moves from S."
+            )
+        if score.status == "no_answer":
+            return f"No moves can be read from that: {score.detail}. {self.instruction}"
+        return None
 
 
 def _grid(problem: Problem) -> str:

@@ -66,3 +66,44 @@ def test_malformed() -> None:
     for payload in ("{}", "[]", '{"maze": 3}'):
         assert maze.malformed(_maze(payload)) == "the payload has no maze"
     assert maze.malformed(_maze("no json")) is not None
+
+
+def _reply(task: str, problem: Problem, response: str, finish: str = "stop") -> str | None:
+    score = judge(task, problem.answer, problem.payload, response, finish, "auto")  # type: ignore[arg-type]
+    messages = [
+        {"role": "user", "content": problem.prompt},
+        {"role": "assistant", "content": response},
+    ]
+    reply: str | None = plugins.load("tasks", task).reply(problem, messages, score)
+    return reply
+
+
+def test_math_replies_name_the_answer_that_was_read_and_never_the_gold_one() -> None:
+    problem = Problem.make(task="math", source="t", prompt="2 + 39?", answer="41")
+    wrong = _reply("math", problem, r"So \boxed{42}.")
+    assert wrong is not None
+    assert wrong.startswith("42 is not right.")
+    for response in (r"\boxed{42}", "No.", r"\boxed{\text{red " + "and red " * 20 + "}}"):
+        reply = _reply("math", problem, response)
+        assert reply is not None
+        assert "41" not in reply
+        assert len(reply) < 200
+    assert "\\boxed{}" in (_reply("math", problem, "I don't know.") or "")
+
+
+def test_maze_replies_name_the_step_that_broke_and_no_path() -> None:
+    maze = _grid("S.E\n*..")
+    wall = _reply("maze", maze, r"\boxed{DRR}")
+    assert wall is not None
+    assert "move 1 (D) from row 1, column 1 meets a wall" in wall
+    assert "R" not in wall.replace("Rows", "")
+    assert "no box" in (_reply("maze", maze, "RR") or "")
+
+
+@pytest.mark.parametrize("task", ["math", "maze"])
+def test_right_truncated_and_undecided_answers_get_no_reply(task: str) -> None:
+    problem = _grid("S.E") if task == "maze" else _math("1 + 1?")
+    assert _reply(task, problem, f"\\boxed{{{problem.answer}}}") is None
+    assert _reply(task, problem, "So we", finish="length") is None
+    error = Score(status="error", extracted=None, detail="")
+    assert plugins.load("tasks", task).reply(problem, [], error) is None
