@@ -1,4 +1,4 @@
-"""Which of many texts may be alike: MinHash bands over their words.
+"""How alike texts are, by MinHash over their words: signatures, and bands for many texts.
 
 Two texts that share the share J of their words meet in one of b bands of r hashes with
 probability ``1 - (1 - J^r)^b`` (Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, ch. 3):
@@ -19,9 +19,9 @@ _MOST = 20  # earlier texts proposed for one, those it meets in most bands
 _CROWD = 60  # texts of one bucket that are remembered
 
 
-def _factors() -> tuple[np.ndarray, np.ndarray]:
+def _factors(count: int) -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(0)
-    size = (_BANDS * _ROWS, 1)
+    size = (count, 1)
     high = int(_PRIME)
     return (
         draw.integers(1, high, size, dtype=np.uint64),
@@ -29,14 +29,30 @@ def _factors() -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-_FACTOR, _OFFSET = _factors()
+_BANDED = _factors(_BANDS * _ROWS)
+_SIGNED = _factors(128)
+
+
+def _least(words: Collection[str], factors: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """For each function of a family the least hash of the words."""
+    hashes = np.array([zlib.crc32(w.encode()) & 0x7FFFFFFF for w in words or ("",)], np.uint64)
+    factor, offset = factors
+    least: np.ndarray = ((factor * hashes + offset) % _PRIME).min(axis=1).astype(np.uint32)
+    return least
+
+
+def signature(words: Collection[str]) -> np.ndarray:
+    """128 numbers (uint32); those that two texts share are the share of their words, estimated.
+
+    The standard error is 0.04 at most (Broder 1997, On the resemblance and containment of
+    documents).
+    """
+    return _least(words, _SIGNED)
 
 
 def bands(words: Collection[str]) -> list[bytes]:
     """The keys of a text's buckets, one a band."""
-    hashes = np.array([zlib.crc32(w.encode()) & 0x7FFFFFFF for w in words or ("",)], np.uint64)
-    least = ((_FACTOR * hashes + _OFFSET) % _PRIME).min(axis=1).astype(np.uint32)
-    raw = least.tobytes()
+    raw = _least(words, _BANDED).tobytes()
     width = 4 * _ROWS
     return [raw[i : i + width] for i in range(0, len(raw), width)]
 

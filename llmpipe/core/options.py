@@ -80,3 +80,21 @@ def read_value(text: str) -> Any:
         return json.loads(word)
     except ValueError:
         return text
+
+
+def rules_in_force(drop: Iterable[str], keep: Iterable[str], known: Iterable[str]) -> set[str]:
+    """The rules that rows are dropped by: those of ``drop`` that aren't in ``keep``.
+
+    Raises:
+        UserError: a name that is not in ``known``, or that both name where not all are dropped by.
+    """
+    drop, keep, known = tuple(drop), tuple(keep), tuple(known)
+    for flag, names in (("--drop", drop), ("--keep", keep)):
+        if unknown := sorted(set(names) - set(known)):
+            raise UserError(
+                f"no rule is called {unknown[0]!r}", f"{flag} takes: {', '.join(known)}"
+            )
+    both = sorted(set(drop) & set(keep)) if drop != known else []
+    if both:
+        raise UserError(f"both --drop and --keep name {both[0]}", f"--keep {both[0]}")
+    return set(drop) - set(keep)

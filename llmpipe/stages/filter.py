@@ -28,6 +28,7 @@ from llmpipe.algo.tally import Tally
 from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
+from llmpipe.core.options import rules_in_force
 from llmpipe.core.pool import Failure
 from llmpipe.core.protocols import Task
 from llmpipe.core.records import Problem, Rollout, Verdict
@@ -237,18 +238,10 @@ def _write_verifiable(
 
 
 def _dropped_by(config: Config) -> set[str]:
-    return set(config.drop) - set(config.keep)
+    return rules_in_force(config.drop, config.keep, RULES)
 
 
 def _steps(config: Config) -> list[Step]:
-    for flag, names in (("--drop", config.drop), ("--keep", config.keep)):
-        if unknown := sorted(set(names) - set(RULES)):
-            raise UserError(
-                f"no rule is called {unknown[0]!r}", f"{flag} takes: {', '.join(RULES)}"
-            )
-    both = sorted(set(config.drop) & set(config.keep)) if config.drop != RULES else []
-    if both:
-        raise UserError(f"both --drop and --keep name {both[0]}", f"--keep {both[0]}")
     rules = _dropped_by(config)
     steps: list[Step] = []
     if config.levels is not None:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from llmpipe.algo.extract.boxes import Boxes, find_boxes
+from llmpipe.algo.extract.boxes import Boxes, answer_boxes, find_boxes
 from llmpipe.algo.extract.prose import DENIED, last_number, phrase
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Found",
     "Method",
     "after_thinking",
+    "answer_boxes",
     "final_answer",
     "find_boxes",
     "last_tag",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 # One or two backslashes: some sets carry answers escaped twice. None, or a backspace, where
@@ -34,11 +35,33 @@ class Boxes:
 
 def find_boxes(text: str) -> Boxes:
     """All ``\\boxed{}`` and ``\\fbox{}`` of a text, braces matched, contents stripped."""
-    spans: list[tuple[int, int, int]] = []  # command, content, end of content
+    spans, stack = _spans(text)
+    opened = [box[0] for box in stack if box]
+    cut_off = bool(opened) and (not spans or opened[-1] > spans[-1][0])
+    last = next(_answers(text, spans), [])
+    answer = None if cut_off else _in_order(last)
+    return Boxes(len(spans), any(stack), cut_off, last[0] if last else None, answer or None)
+
+
+def answer_boxes(text: str) -> list[str]:
+    """The answers in the closed boxes of a text, in order, none empty.
+
+    Boxes that make one answer, as for `Boxes.answer`, are one; so is a box within another.
+    """
+    spans, _ = _spans(text)
+    return [_in_order(contents) for contents in _answers(text, spans)][::-1]
+
+
+_Span = tuple[int, int, int]  # command, content, end of content
+
+
+def _spans(text: str) -> tuple[list[_Span], list[tuple[int, int] | None]]:
+    """The closed boxes of a text, sorted, and what is left open: None for a brace of no box."""
+    spans: list[_Span] = []
     stack: list[tuple[int, int] | None] = []  # None for a brace that is no box's
     first = min((n for n in map(text.find, ("box", "\x08oxed")) if n >= 0), default=-1)
     if first < 0:
-        return Boxes(0, False, False, None, None)
+        return spans, stack
     # Braces before the first box are nobody's. A few characters back, for "\\begin" before it.
     for match in _BRACES.finditer(text, max(0, first - 8)):
         token = match.group()
@@ -51,26 +74,33 @@ def find_boxes(text: str) -> Boxes:
             if box:
                 spans.append((*box, match.start()))
     spans.sort()
-    opened = [box[0] for box in stack if box]
-    cut_off = bool(opened) and (not spans or opened[-1] > spans[-1][0])
-    last = _last_boxes(text, spans)
-    answer = None if cut_off else ", ".join(dict.fromkeys(reversed(last)))
-    return Boxes(len(spans), any(stack), cut_off, last[0] if last else None, answer or None)
+    return spans, stack
 
 
-def _last_boxes(text: str, spans: list[tuple[int, int, int]]) -> list[str]:
-    """The contents of the last boxes that make one answer, the last first."""
+def _answers(text: str, spans: list[_Span]) -> Iterator[list[str]]:
+    """The contents of the boxes that make one answer, the last first, and so for each answer.
+
+    A box that holds another is passed over: the inner one says it.
+    """
     contents: list[str] = []
-    follower = 0
+    follower: int | None = None
     for command, content, end in reversed(spans):
-        between = text[end + 1 : follower]
-        if contents and (
-            end >= follower  # it holds the one that follows
-            or len(between) > _BETWEEN_LENGTH
-            or not _BETWEEN.fullmatch(between)
-        ):
-            break
-        if inside := text[content:end].strip():
+        holds = follower is not None and end >= follower
+        if contents and (holds or not _joined(text[end + 1 : follower])):
+            yield contents
+            contents = []
+        if holds:
+            follower = command
+        elif inside := text[content:end].strip():
             contents.append(inside)
             follower = command
-    return contents
+    if contents:
+        yield contents
+
+
+def _joined(between: str) -> bool:
+    return len(between) <= _BETWEEN_LENGTH and bool(_BETWEEN.fullmatch(between))
+
+
+def _in_order(contents: list[str]) -> str:
+    return ", ".join(dict.fromkeys(reversed(contents)))
