@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from llmpipe.core.artifact import REJECTS, Artifact
-from llmpipe.core.records import Record
+from llmpipe.core.records import Problem, Record, Rewards, Rollout, Verdict
 from llmpipe.core.run import Mode, Spec, Writer, execute
 
 needs_vllm = pytest.mark.skipif(
@@ -57,6 +57,61 @@ def make_artifact(
     )
     execute(spec, build, Mode(force=True))
     return out
+
+
+def problem(name: str, **rest: object) -> Problem:
+    """A problem whose id is its prompt."""
+    given = {"task": "math", "source": "made", "prompt": name, "answer": "1", **rest}
+    return Problem(id=name, **given)  # type: ignore[arg-type]
+
+
+def rollout(problem: str, sample: int, text: str, **rest: Any) -> Rollout:
+    """A rollout that answers "q" with this text, as many tokens as characters."""
+    return Rollout(
+        problem_id=problem,
+        sample=sample,
+        seed=sample,
+        completion=text,
+        prompt_tokens=1,
+        token_ids=[1, 2],
+        logprobs=[-0.5, -0.25],
+        **{
+            "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": text}],
+            "finish_reason": "stop",
+            "completion_tokens": len(text),
+            **rest,
+        },
+    )
+
+
+def verdicts_of(
+    folder: Path,
+    rows: Iterable[tuple[Rollout, str]],
+    rewards: Mapping[tuple[str, int], Rewards] | None = None,
+    problems: Sequence[Problem] = (),
+) -> Path:
+    """Rollouts with a status each as ``folder/verdicts``, beside them what these were made from."""
+    rows = list(rows)
+    asked = {"p": make_artifact(folder / "problems", problems)} if problems else {}
+    rollouts = make_artifact(
+        folder / "rollouts",
+        [row for row, _ in rows],
+        stage="rollout",
+        details={"few_shot_messages": {"math": 4}},
+        inputs=asked,
+    )
+    judged = [
+        Verdict(
+            problem_id=row.problem_id,
+            sample=row.sample,
+            status=status,
+            extracted=None,
+            detail=f"said to be {status}",
+            rewards=(rewards or {}).get((row.problem_id, row.sample), Rewards()),
+        )
+        for row, status in rows
+    ]
+    return make_artifact(folder / "verdicts", judged, stage="verify", inputs={"r": rollouts})
 
 
 def rejects(artifact: Path) -> list[tuple[str, str, str]]:

@@ -1,11 +1,13 @@
-"""What keeps a right answer from being worth training on, rule by rule.
+"""What keeps an answer from being worth training on, rule by rule.
 
 Each rule is a pure function of an `Answer` that returns what it found, or None.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,6 +15,8 @@ from types import MappingProxyType
 from llmpipe.algo.extract import after_thinking, answer_boxes
 from llmpipe.algo.loops import loop
 from llmpipe.algo.scripts import scripts
+from llmpipe.core.protocols import Drop
+from llmpipe.core.records import FinishReason
 
 Rule = Callable[["Answer"], str | None]
 
@@ -63,6 +67,34 @@ FAULTS: Mapping[str, Rule] = MappingProxyType(
     {rule.__name__: rule for rule in (several_boxes, loops, other_script)}
 )
 """In the order they are asked."""
+
+
+class Screen:
+    """Tells which answers are whole, without fault and new among those to their problem."""
+
+    def __init__(self, rules: Collection[str]) -> None:
+        self._rules = {name: rule for name, rule in FAULTS.items() if name in rules}
+        self._seen: defaultdict[str, dict[bytes, int]] = defaultdict(dict)
+
+    def __call__(
+        self, problem: str, sample: int, finish: FinishReason, answer: Answer
+    ) -> Drop | None:
+        """Why an answer is left out, or None: not_stopped, a rule's name, or duplicate_text."""
+        if finish != "stop":
+            return Drop(reason="not_stopped", detail=finish)
+        for name, rule in self._rules.items():
+            if detail := rule(answer):
+                return Drop(reason=name, detail=detail)
+        digest = hashlib.blake2b(answer.text.encode(), digest_size=16).digest()
+        first = self._seen[problem].setdefault(digest, sample)
+        if first == sample:
+            return None
+        return Drop(reason="duplicate_text", detail=f"the same as sample {first}")
+
+    def forget(self, problem: str) -> None:
+        """Let go of what was noted of a problem all of whose answers were seen."""
+        self._seen.pop(problem, None)
+
 
 _SHOWN = 4
 _UNSEEN = re.compile(

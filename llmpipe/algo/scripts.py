@@ -7,7 +7,7 @@ import unicodedata
 
 # Latin and Greek letters are mathematics as well as words.
 _ANYWHERE = frozenset(["LATIN", "GREEK", "MODIFIER"])
-_KINDS = ("LETTER", "IDEOGRAPH", "SYLLABLE")
+_KINDS = ("LETTER", "IDEOGRAPH", "SYLLABLE", "CHARACTER")
 
 
 def scripts(text: str) -> dict[str, str]:

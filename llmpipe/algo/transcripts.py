@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from llmpipe.core.records import Message
@@ -24,3 +24,13 @@ def without_examples(messages: Sequence[M], count: int) -> list[M]:
     """
     system, turns = split_system(messages)
     return [*system, *turns[count:]]
+
+
+def asked(messages: Iterable[Message]) -> str:
+    """All that was said to the model: the messages that are not its own."""
+    return "\n".join(m["content"] for m in messages if m["role"] != "assistant")
+
+
+def answers(messages: Iterable[Message]) -> int:
+    """How many turns are the model's own."""
+    return sum(m["role"] == "assistant" for m in messages)

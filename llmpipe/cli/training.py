@@ -1,4 +1,4 @@
-"""Commands that turn right answers into training data."""
+"""Commands that make training data."""
 
 from __future__ import annotations
 
@@ -7,39 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Rollouts, Seed, System
+from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Seed, System
 from llmpipe.cli.output import Stage
 
 _PANEL = "Training data"
 
 
 def register(app: typer.Typer) -> None:
-    app.command("select", rich_help_panel=_PANEL)(select)
     app.command("build-sft", rich_help_panel=_PANEL)(build_sft)
     app.command("pack", rich_help_panel=_PANEL)(pack)
-
-
-def select(
-    verdicts: Annotated[Path, typer.Argument(help="Verdicts.")],
-    out: Out,
-    per_problem: Annotated[
-        int | None, typer.Option(help="The most answers to keep of a problem (all by default).")
-    ] = None,
-    prefer: Annotated[
-        Literal["shortest", "longest", "random"], typer.Option(help="Which ones, where M is given.")
-    ] = "shortest",
-    seed: Seed = 0,
-    rollouts: Rollouts = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    dry_run: DryRun = False,
-) -> None:
-    """Rejection sampling: keep the right, complete answers."""
-    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
-        from llmpipe.stages.select import Config, run
-
-        config = Config(per_problem=per_problem, prefer=prefer, seed=seed)
-        stage.finish(run(config, verdicts, out, stage.mode, rollouts=rollouts))
 
 
 def build_sft(

@@ -1,169 +1,394 @@
 """Rejection sampling: keep the rollouts worth training on.
 
 Three passes, so that no text is held: the verdicts say which samples are right, a look at the
-rollouts says which of those are complete and new, and the kept ones are copied as they are.
+rollouts says which of those are whole, faultless and new, and the kept ones are copied as they are.
+What is noted of a problem's answers is let go once all of them were seen.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+import logging
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from llmpipe.algo.coverage import STEPS, Solved, by_name, by_step
+from llmpipe.algo.diversity import THRESHOLD, sketch
+from llmpipe.algo.faults import FAULTS, Answer, Screen
+from llmpipe.algo.filter_steps import rate_ends
+from llmpipe.algo.selection import PREFER, REWARDS, Candidate, choose, draw, ranked, weigh
+from llmpipe.algo.transcripts import answers, asked, without_examples
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import Rollout, Verdict
-from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.core.options import check_names, rules_in_force
+from llmpipe.core.records import Problem, Rollout, Verdict
+from llmpipe.core.row_groups import RowGroups
+from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
+from llmpipe.core.wanted import wanted_batches
 
-PREFER = ("shortest", "longest", "random")
+log = logging.getLogger(__name__)
+
+RULES = tuple(FAULTS)
+"""What `Config.drop` may hold; all of them by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """``per_problem`` is the most answers kept of one problem (all of them by default), and
-    ``prefer`` (one of `PREFER`) says which. ``seed`` matters to random only."""
+    """Which right answers to keep.
+
+    ``per_problem`` is the most answers of one problem (all by default), and ``prefer`` (one of
+    `PREFER`) says which. ``reward`` goes by the rewards of the verdicts: by the sum of those that
+    were computed (of which ``length`` pays for length), or with ``reward_weights`` by their sum
+    with these weights, the others left out. ``diverse`` takes the shortest, or with
+    ``reward_weights`` the one best rewarded, then always the one least like those taken
+    (`llmpipe.algo.diversity`), and none that is like one of them by ``threshold`` or more.
+
+    ``pass_rate`` is a range "A:B" without its ends, as in filter, over the share of right ones
+    among a problem's judged samples. ``per_bin`` is the most problems of each tenth of the pass
+    rate, drawn by ``seed``. ``limit`` is the most answers in all: those of rarely solved problems
+    come first, and ``seed`` says which of equal rate.
+
+    ``drop`` names the rules (`llmpipe.algo.faults`) that answers are dropped by, ``keep`` those of
+    them that they aren't.
+
+    ``replace`` makes problems instead of rollouts: all of the set's, the text of the one answer
+    preferred in the place of the solution.
+    """
 
     per_problem: int | None = None
     prefer: str = "shortest"
     seed: int = 0
-
-
-@dataclass(slots=True)
-class _Problem:
-    """What is known of one problem: its samples' verdicts, and its right answers by length."""
-
-    judged: int = 0  # samples with a verdict on the answer: all but errors
-    right: set[int] = field(default_factory=set)
-    lengths: dict[int, int] = field(default_factory=dict)  # of complete, distinct right answers
-    kept: frozenset[int] = frozenset()
+    reward_weights: Mapping[str, float] | None = None
+    threshold: float = THRESHOLD
+    pass_rate: str | None = None
+    per_bin: int | None = None
+    limit: int | None = None
+    drop: tuple[str, ...] = RULES
+    keep: tuple[str, ...] = ()
+    replace: bool = False
 
 
 def run(
-    config: Config, verdicts: Path, out: Path, mode: Mode, rollouts: Path | None = None
+    config: Config,
+    verdicts: Path,
+    out: Path,
+    mode: Mode,
+    rollouts: Path | None = None,
+    problems: Path | None = None,
 ) -> Result:
-    """Keep right and complete answers, each text once, at most ``config.per_problem`` a problem.
+    """Keep right, complete, faultless answers, each text once.
 
     Rows keep the order of the rollouts, which is by problem and sample. Rejected rows are named
-    PROBLEM/SAMPLE. Where several turns were sampled, two answers are the same if their last turns
-    are.
+    PROBLEM/SAMPLE, with the first reason of: their status, pass_rate, not_stopped, a rule's name,
+    duplicate_text, near_identical, over_per_problem, over_per_bin, over_limit. Of several turns the
+    last answer counts: two rollouts are the same if their last turns are.
+
+    The figures say how many problems passed each step, and how many were solved and kept by level,
+    source and pass rate; level and source only where the problems can be found.
+
+    With ``config.replace`` the rows are all of the problems, in order. A solution stays as it was
+    where no answer was kept; one that took several turns does not stand alone and is rejected as
+    several_turns.
 
     Raises:
-        UserError: no verdicts there, the rollouts can't be found or aren't theirs, or a setting is
-            out of range.
+        UserError: no verdicts there, the rollouts or problems can't be found or aren't theirs, a
+            setting is out of range, or there is no reward to go by.
     """
-    if config.prefer not in PREFER:
-        raise UserError(f"prefer is {config.prefer!r}", f"one of: {', '.join(PREFER)}")
-    if config.per_problem is not None and config.per_problem < 1:
-        raise UserError(f"per-problem is {config.per_problem}", "give 1 or more")
+    _check(config)
     judged = Artifact.open(verdicts, Verdict)
     sampled = judged.upstream(Rollout, rollouts)
+    origins = _problems(config, judged, problems)
+    inputs: dict[str, Input] = {"verdicts": judged, "rollouts": sampled}
+    if config.replace and origins:
+        inputs["problems"] = origins
     spec = Spec(
         stage="select",
-        record=Rollout,
+        record=Problem if config.replace else Rollout,
         config=config,
-        inputs={"verdicts": judged, "rollouts": sampled},
+        inputs=inputs,
         out=out,
+        version=2,  # goes up when the rules in algo/ change what is kept
     )
 
     def build(writer: Writer) -> None:
-        problems = _read_verdicts(judged, writer)
-        _read_rollouts(sampled, judged, problems, writer)
-        for name, problem in problems.items():
-            ranked = sorted(problem.lengths, key=lambda s: _rank(config, name, s, problem.lengths))
-            for sample in ranked[config.per_problem :] if config.per_problem else ():
-                writer.reject(f"{name}/{sample}", "over_per_problem")
-            problem.kept = frozenset(ranked[: config.per_problem])
-        _copy(sampled, problems, writer)
-        writer.figures |= _figures(problems)
-        # What the transcripts begin with; build-sft asks it of whatever rollouts it gets.
-        writer.details["few_shot_messages"] = sampled.manifest.details.get("few_shot_messages", {})
+        found = _read_verdicts(config, judged, writer)
+        about = _about(origins, judged, found) if origins else {}
+        _rate(config, found, writer)
+        _read_rollouts(config, sampled, judged, found, about, writer)
+        _balance(config, found, writer)
+        writer.figures |= _figures(config, found)
+        if about:
+            writer.figures["by_level"] = by_name((about[n].level, p) for n, p in found.items())
+            writer.figures["by_source"] = by_name((about[n].source, p) for n, p in found.items())
+        if config.replace and origins:
+            _replace(origins, sampled, found, writer)
+        else:
+            _copy(sampled, judged, found, writer)
+            # What the transcripts begin with; build-sft asks it of whatever rollouts it gets.
+            writer.details["few_shot_messages"] = _examples(sampled)
 
     return execute(spec, build, mode)
 
 
-def _read_verdicts(verdicts: Artifact, writer: Writer) -> dict[str, _Problem]:
-    problems: defaultdict[str, _Problem] = defaultdict(_Problem)
-    for batch in verdicts.batches(["problem_id", "sample", "status", "detail"]):
+def _check(config: Config) -> None:
+    if config.prefer not in PREFER:
+        raise UserError(f"prefer is {config.prefer!r}", f"one of: {', '.join(PREFER)}")
+    for flag, number in (
+        ("--per-problem", config.per_problem),
+        ("--per-bin", config.per_bin),
+        ("--limit", config.limit),
+    ):
+        if number is not None and number < 1:
+            raise UserError(f"{flag} is {number}, and must be at least 1", f"{flag} 4")
+    if not 0 < config.threshold <= 1:
+        raise UserError(f"--threshold {config.threshold} is not within 0 and 1", "--threshold 0.8")
+    if config.reward_weights is not None:
+        check_names(config.reward_weights, REWARDS, "--reward-weight")
+        for name, weight in config.reward_weights.items():
+            if isinstance(weight, bool | str) or not math.isfinite(weight):
+                raise UserError(f"--reward-weight {name}={weight} is no number", f"{name}=0.5")
+        if config.prefer not in ("reward", "diverse"):
+            raise UserError("--reward-weight needs --prefer reward or diverse", "--prefer reward")
+    if config.replace and config.per_problem is not None:
+        raise UserError("--replace takes one answer a problem", "leave --per-problem out")
+    rules_in_force(config.drop, config.keep, RULES)
+
+
+def _problems(config: Config, judged: Artifact, given: Path | None) -> Artifact | None:
+    """The problems; None where they can't be found and only figures are made of them."""
+    try:
+        return judged.upstream(Problem, given)
+    except UserError as e:
+        if given or config.replace:
+            raise
+        log.info("no figures by level and source: %s", e.message)
+        return None
+
+
+class _About(NamedTuple):
+    task: str
+    level: str | None
+    source: str
+
+
+def _about(
+    problems: Artifact, verdicts: Artifact, judged: Mapping[str, Solved]
+) -> dict[str, _About]:
+    about = {}
+    for batch in problems.batches(["id", *_About._fields]):
+        for name, *rest in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            if name in judged:
+                about[name] = _About(*rest)
+    if missing := len(judged) - len(about):
+        raise UserError(
+            f"{problems.path} lacks {missing} of the problems that {verdicts.path} is about",
+            "give the problems that were sampled: --problems DIR",
+        )
+    return about
+
+
+def _examples(rollouts: Artifact) -> dict[str, int]:
+    return dict(rollouts.manifest.details.get("few_shot_messages", {}))
+
+
+def _read_verdicts(config: Config, verdicts: Artifact, writer: Writer) -> dict[str, Solved]:
+    problems: defaultdict[str, Solved] = defaultdict(Solved)
+    by_reward = config.prefer == "reward" or config.reward_weights is not None
+    columns = ["problem_id", "sample", "status", "detail", *(["rewards"] if by_reward else [])]
+    for batch in verdicts.batches(columns):
         for row in batch.to_pylist():
             writer.read += 1
             problem = problems[row["problem_id"]]
             problem.judged += row["status"] != "error"
-            if row["status"] == "correct":
-                problem.right.add(row["sample"])
-            else:
-                name = f"{row['problem_id']}/{row['sample']}"
+            name = f"{row['problem_id']}/{row['sample']}"
+            if row["status"] != "correct":
                 writer.reject(name, row["status"], row["detail"] or "")
+                continue
+            reward = weigh(row["rewards"] or {}, config.reward_weights) if by_reward else 0.0
+            if reward is None:
+                raise UserError(
+                    f"{verdicts.path} has no {' and '.join(config.reward_weights or ['rewards'])} "
+                    f"for {name}",
+                    "--prefer shortest, or a --reward-weight of another reward",
+                )
+            problem.correct += 1
+            problem.right[row["sample"]] = reward
+            problem.passes("right")
         writer.progress(writer.read, verdicts.rows)
     return dict(problems)
 
 
+def _rate(config: Config, problems: Mapping[str, Solved], writer: Writer) -> None:
+    """Leave the problems alone whose pass rate is out of range."""
+    low, high = rate_ends(config.pass_rate) if config.pass_rate else (-1.0, 2.0)
+    for name, problem in problems.items():
+        if not problem.correct:
+            continue
+        if low < problem.rate < high:
+            problem.passes("pass_rate")
+            continue
+        for sample in problem.right:
+            detail = f"{problem.correct} of {problem.judged} correct"
+            writer.reject(f"{name}/{sample}", "pass_rate", detail)
+        problem.right = {}
+
+
 def _read_rollouts(
-    rollouts: Artifact, verdicts: Artifact, problems: Mapping[str, _Problem], writer: Writer
+    config: Config,
+    rollouts: Artifact,
+    verdicts: Artifact,
+    problems: Mapping[str, Solved],
+    about: Mapping[str, _About],
+    writer: Writer,
 ) -> None:
-    """Note the lengths of right answers; drop those that did not end, and repeats."""
-    seen: defaultdict[str, dict[bytes, int]] = defaultdict(dict)
-    found = 0
-    right = {name: p.right for name, p in problems.items() if p.right}
+    """Look at right answers, and choose among each problem's once all were seen."""
+    screen = Screen(rules_in_force(config.drop, config.keep, RULES))
+    examples = _examples(rollouts)
+    for problem in problems.values():
+        problem.unseen = len(problem.right)
+    for row, messages, number in _right(rollouts, verdicts, problems):
+        name, sample, text = row["problem_id"], row["sample"], row["completion"]
+        problem = problems[name]
+        problem.unseen -= 1
+        finish = row["finish_reason"]
+        if finish == "stop":
+            problem.passes("complete")
+        if config.replace and _turns(messages, examples.get(about[name].task, 0)) > 1:
+            writer.reject(f"{name}/{sample}", "several_turns")
+        elif drop := screen(name, sample, finish, Answer(text, partial(_asked, messages))):
+            writer.reject(f"{name}/{sample}", drop.reason, drop.detail)
+        else:
+            candidate = Candidate(
+                sample=sample,
+                tokens=row["completion_tokens"],
+                characters=len(text),
+                row=number,
+                reward=problem.right[sample],
+                sketch=sketch(text) if config.prefer == "diverse" else None,
+            )
+            problem.candidates.append(candidate)
+        if not problem.unseen:
+            screen.forget(name)
+            _choose(config, name, problem, writer)
+
+
+def _right(
+    rollouts: Artifact, verdicts: Artifact, problems: Mapping[str, Solved]
+) -> Iterator[tuple[dict[str, Any], pa.ListScalar, int]]:
+    """The rows of right answers, each with its messages, which few rules read, and its number."""
+    wanted = {name: p.right for name, p in problems.items() if p.right}
     columns = ["problem_id", "sample", "finish_reason", "completion", "completion_tokens"]
-    for batch in rollouts.batches(columns):
-        for row in _where(batch, right).to_pylist():
-            name, sample = row["problem_id"], row["sample"]
-            found += 1
-            if row["finish_reason"] != "stop":
-                writer.reject(f"{name}/{sample}", "not_stopped", row["finish_reason"])
-                continue
-            digest = hashlib.blake2b(row["completion"].encode(), digest_size=16).digest()
-            first = seen[name].setdefault(digest, sample)
-            if first == sample:
-                problems[name].lengths[sample] = row["completion_tokens"]
-            else:
-                writer.reject(f"{name}/{sample}", "duplicate_text", f"the same as sample {first}")
-    missing = sum(map(len, right.values())) - found
-    if missing:
-        raise UserError(
-            f"{rollouts.path} lacks {missing} of the rollouts that {verdicts.path} judges right",
-            "give the rollouts that were verified: --rollouts DIR",
+    for batch, rows in wanted_batches(rollouts, verdicts, wanted, [*columns, "messages"]):
+        yield from zip(
+            batch.select(columns).to_pylist(), batch.column("messages"), rows.tolist(), strict=True
         )
 
 
-def _copy(rollouts: Artifact, problems: Mapping[str, _Problem], writer: Writer) -> None:
-    kept = {name: p.kept for name, p in problems.items() if p.kept}
-    for batch in rollouts.batches(Rollout.SCHEMA.names, batch_size=256):
-        chosen = _where(batch, kept)
-        if chosen.num_rows:
-            writer.add_batch(chosen)
+def _asked(messages: pa.ListScalar) -> str:
+    return asked(messages.as_py())
 
 
-def _where(batch: pa.RecordBatch, samples: Mapping[str, AbstractSet[int]]) -> pa.RecordBatch:
-    """The rows of a batch whose problem and sample are among the given ones."""
-    keys = zip(
-        batch.column("problem_id").to_pylist(), batch.column("sample").to_pylist(), strict=True
+def _turns(messages: pa.ListScalar, examples: int) -> int:
+    return answers(without_examples(messages.as_py(), examples))
+
+
+def _choose(config: Config, name: str, problem: Solved, writer: Writer) -> None:
+    """Keep the answers that are preferred; what is known of the others is let go."""
+    if not problem.candidates:
+        return
+    problem.passes("faultless")
+    kept, drops = choose(
+        ranked(name, problem.candidates, config.prefer, config.seed),
+        1 if config.replace else config.per_problem,
+        config.threshold if config.prefer == "diverse" else None,
     )
-    return batch.filter(pa.array([s in samples.get(p, ()) for p, s in keys], pa.bool_()))
+    problem.kept = {candidate.sample: candidate.row for candidate in kept}
+    problem.candidates = []
+    for sample, drop in drops.items():
+        writer.reject(f"{name}/{sample}", drop.reason, drop.detail)
 
 
-def _rank(config: Config, problem: str, sample: int, lengths: Mapping[int, int]) -> tuple[int, int]:
-    """What a problem's answers are sorted by; the sample number breaks ties."""
-    if config.prefer == "random":
-        key = hashlib.blake2b(f"{config.seed}\0{problem}\0{sample}".encode(), digest_size=8)
-        return int.from_bytes(key.digest(), "big"), sample
-    return (lengths[sample] if config.prefer == "shortest" else -lengths[sample]), sample
+def _balance(config: Config, problems: Mapping[str, Solved], writer: Writer) -> None:
+    """At most so many problems of each bin, and so many answers in all."""
+
+    def drop(name: str, samples: Iterable[int], reason: str, detail: str = "") -> None:
+        for sample in samples:
+            writer.reject(f"{name}/{sample}", reason, detail)
+            del problems[name].kept[sample]
+
+    drawn = sorted((n for n, p in problems.items() if p.kept), key=lambda n: draw(config.seed, n))
+    taken: Counter[str] = Counter()
+    for name in drawn:
+        problem = problems[name]
+        taken[problem.bin] += 1
+        if config.per_bin is not None and taken[problem.bin] > config.per_bin:
+            drop(name, list(problem.kept), "over_per_bin", f"pass rate {problem.bin}")
+        else:
+            problem.passes("per_bin")
+    left = config.limit
+    for name in sorted(drawn, key=lambda n: problems[n].rate):  # of equal rate as drawn
+        problem = problems[name]
+        if left is not None:
+            drop(name, list(problem.kept)[left:], "over_limit")
+            left -= len(problem.kept)
+        if problem.kept:
+            problem.passes("limit")
 
 
-def _figures(problems: Mapping[str, _Problem]) -> dict[str, int | float]:
-    seen = len(problems)
-    rates = [len(p.right) / p.judged for p in problems.values() if p.judged]
-    solved = sum(bool(p.kept) for p in problems.values())
+def _copy(
+    rollouts: Artifact, verdicts: Artifact, problems: Mapping[str, Solved], writer: Writer
+) -> None:
+    kept = {name: p.kept for name, p in problems.items() if p.kept}
+    for batch, _ in wanted_batches(rollouts, verdicts, kept, Rollout.SCHEMA.names):
+        writer.add_batch(batch)
+
+
+def _replace(
+    origins: Artifact, rollouts: Artifact, problems: Mapping[str, Solved], writer: Writer
+) -> None:
+    """Write the problems with the answers that were kept as their solutions."""
+    groups = RowGroups([rollouts])
+    counts = Counter(replaced=0, kept_old=0, without=0)
+    place = Problem.SCHEMA.get_field_index("solution")
+    for batch in origins.batches(Problem.SCHEMA.names):
+        found = [problems.get(name) for name in batch.column("id").to_pylist()]
+        rows = [next(iter(p.kept.values())) if p and p.kept else None for p in found]
+        taken = [row for row in rows if row is not None]
+        texts = iter(
+            groups.take(taken, ["completion"]).column("completion", taken) if taken else ()
+        )
+        solutions = []
+        for row, old in zip(rows, batch.column(place).to_pylist(), strict=True):
+            solutions.append(old if row is None else next(texts))
+            has_old = bool((old or "").strip())
+            counts["replaced" if row is not None else "kept_old" if has_old else "without"] += 1
+        writer.add_batch(
+            batch.set_column(place, Problem.SCHEMA.field(place), pa.array(solutions, pa.string()))
+        )
+    writer.figures |= counts
+    if not counts["replaced"]:
+        writer.attention = "select replaced no solution: no answer was kept"
+
+
+def _figures(config: Config, problems: Mapping[str, Solved]) -> dict[str, Any]:
+    all_ = list(problems.values())
+    rates = [p.rate for p in all_ if p.judged]
+    kept = sum(bool(p.kept) for p in all_)
+    asked_for = {s: getattr(config, s) is not None for s in ("pass_rate", "per_bin", "limit")}
     return {
-        "problems": seen,
-        "solved": solved,
-        "coverage": round(solved / seen, 4) if seen else 0.0,
+        "problems": len(all_),
+        "solved": sum(p.correct > 0 for p in all_),
+        "kept_problems": kept,
+        "coverage": round(kept / len(all_), 4) if all_ else 0.0,
         "mean_pass_rate": round(sum(rates) / len(rates), 4) if rates else 0.0,
-        "never_solved": sum(not p.right for p in problems.values()),
-        "always_solved": sum(0 < p.judged == len(p.right) for p in problems.values()),
+        "never_solved": sum(not p.correct for p in all_),
+        "always_solved": sum(0 < p.judged == p.correct for p in all_),
+        "coverage_by_step": by_step(all_, (s for s in STEPS if asked_for.get(s, True))),
+        "by_pass_rate": by_name((p.bin, p) for p in all_ if p.correct),
     }

@@ -1,52 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers import make_artifact, rejects
+from helpers import make_artifact, rejects, rollout, verdicts_of
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import Rollout, Verdict
+from llmpipe.core.records import Rewards, Rollout
 from llmpipe.core.run import Mode
 from llmpipe.stages.select import Config, run
-
-
-def rollout(problem: str, sample: int, text: str, **rest: Any) -> Rollout:
-    return Rollout(
-        problem_id=problem,
-        sample=sample,
-        seed=sample,
-        messages=[{"role": "user", "content": "q"}, {"role": "assistant", "content": text}],
-        completion=text,
-        prompt_tokens=1,
-        token_ids=[1, 2],
-        logprobs=[-0.5, -0.25],
-        **{"finish_reason": "stop", "completion_tokens": len(text), **rest},
-    )
-
-
-def verdicts_of(folder: Path, rows: Iterable[tuple[Rollout, str]]) -> Path:
-    rows = list(rows)
-    rollouts = make_artifact(
-        folder / "rollouts",
-        [row for row, _ in rows],
-        stage="rollout",
-        details={"few_shot_messages": {"math": 4}},
-    )
-    judged = [
-        Verdict(
-            problem_id=row.problem_id,
-            sample=row.sample,
-            status=status,
-            extracted=None,
-            detail=f"said to be {status}",
-        )
-        for row, status in rows
-    ]
-    return make_artifact(folder / "verdicts", judged, stage="verify", inputs={"r": rollouts})
 
 
 def kept(out: Path) -> list[tuple[str, int]]:
@@ -165,7 +129,114 @@ def test_moved_rollouts_can_be_named(tmp_path: Path) -> None:
     assert kept(tmp_path / "out") == [("p", 0)]
 
 
-@pytest.mark.parametrize("config", [Config(per_problem=0), Config(prefer="best")])
+def test_the_shortest_is_told_by_characters_where_no_tokens_were_counted(tmp_path: Path) -> None:
+    texts = ["aaaa", "b", "ccc"]
+    rows = [(rollout("p", i, text, completion_tokens=0), "correct") for i, text in enumerate(texts)]
+    run(Config(per_problem=1), verdicts_of(tmp_path, rows), tmp_path / "out", Mode())
+    assert kept(tmp_path / "out") == [("p", 1)]
+
+
+REWARDS = {
+    ("p", 0): Rewards(outcome=1, format=1, length=0, action=0),
+    ("p", 1): Rewards(outcome=1, format=0, length=1, action=0.5),
+    ("p", 2): Rewards(outcome=1, format=1, length=0.5, action=0),
+}
+
+
+@pytest.mark.parametrize(
+    ("weights", "sample"),
+    [(None, 2), ({"format": 1.0}, 2), ({"length": 1.0}, 1), ({"format": 1.0, "length": -1.0}, 0)],
+)
+def test_the_best_rewarded_is_kept(
+    tmp_path: Path, weights: Mapping[str, float] | None, sample: int
+) -> None:
+    """The sums are 2, 2.5 and 2.5; the shorter one decides between equals."""
+    rows = [(rollout("p", i, text), "correct") for i, text in enumerate(["aaa", "bbb", "cc"])]
+    verdicts = verdicts_of(tmp_path, rows, REWARDS)
+    config = Config(per_problem=1, prefer="reward", reward_weights=weights)
+    run(config, verdicts, tmp_path / "out", Mode())
+    assert kept(tmp_path / "out") == [("p", sample)]
+
+
+def test_a_reward_that_was_not_computed_is_no_zero(tmp_path: Path) -> None:
+    verdicts = verdicts_of(tmp_path, [(rollout("p", 0, "one"), "correct")])
+    with pytest.raises(UserError, match="no rewards for p/0"):
+        run(Config(prefer="reward"), verdicts, tmp_path / "out", Mode())
+
+
+def test_near_identical_solutions_are_not_both_kept(tmp_path: Path) -> None:
+    words = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200)]
+    other = [f"other{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(201)]
+    texts = [
+        " ".join([*words[:100], "indeed", *words[100:]]),  # the second one, but for a word
+        " ".join(words),
+        " ".join(other),
+        " ".join(other[:150] + words),
+    ]
+    verdicts = verdicts_of(
+        tmp_path, [(rollout("p", i, text), "correct") for i, text in enumerate(texts)]
+    )
+    run(Config(prefer="diverse"), verdicts, tmp_path / "all", Mode())
+    assert kept(tmp_path / "all") == [("p", 1), ("p", 2), ("p", 3)]
+    [(name, reason, detail)] = rejects(tmp_path / "all")
+    assert (name, reason) == ("p/0", "near_identical")
+    assert detail.endswith("% like sample 1")
+
+    result = run(Config(prefer="diverse", per_problem=2), verdicts, tmp_path / "two", Mode())
+    assert kept(tmp_path / "two") == [("p", 1), ("p", 2)]
+    assert result.dropped == {"near_identical": 1, "over_per_problem": 1}
+
+
+SEVERAL = r"\boxed{1}. No, it is \boxed{2}."
+LOOP = "Wait, let me look at the digits of this number once more. " * 6
+
+
+def test_faulty_answers_are_dropped_by_rules_that_can_be_chosen(tmp_path: Path) -> None:
+    texts = [SEVERAL, LOOP, "so 则 2", "fine"]
+    verdicts = verdicts_of(
+        tmp_path, [(rollout("p", i, text), "correct") for i, text in enumerate(texts)]
+    )
+    run(Config(), verdicts, tmp_path / "all", Mode())
+    assert kept(tmp_path / "all") == [("p", 3)]
+    assert [(name, reason) for name, reason, _ in rejects(tmp_path / "all")] == [
+        ("p/0", "several_boxes"),
+        ("p/1", "loops"),
+        ("p/2", "other_script"),
+    ]
+    run(Config(keep=("loops",)), verdicts, tmp_path / "keep", Mode())
+    assert kept(tmp_path / "keep") == [("p", 1), ("p", 3)]
+    run(Config(drop=("loops",)), verdicts, tmp_path / "drop", Mode())
+    assert kept(tmp_path / "drop") == [("p", 0), ("p", 2), ("p", 3)]
+    with pytest.raises(UserError, match="no rule is called 'loop'"):
+        run(Config(drop=("loop",)), verdicts, tmp_path / "out", Mode())
+
+
+def test_a_script_may_be_that_of_any_message_before_the_answer(tmp_path: Path) -> None:
+    chinese = [
+        {"role": "system", "content": "用中文回答。"},
+        {"role": "user", "content": "2+2?"},
+        {"role": "assistant", "content": "4"},
+    ]
+    rows = [(rollout("p", 0, "是 4", messages=chinese), "correct")]
+    run(Config(), verdicts_of(tmp_path, rows), tmp_path / "out", Mode())
+    assert kept(tmp_path / "out") == [("p", 0)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(per_problem=0),
+        Config(prefer="best"),
+        Config(limit=0),
+        Config(per_bin=0),
+        Config(prefer="diverse", threshold=0),
+        Config(reward_weights={"format": 1}),
+        Config(prefer="reward", reward_weights={"style": 1}),
+        Config(prefer="reward", reward_weights={"format": "much"}),  # type: ignore[dict-item]
+        Config(replace=True, per_problem=2),
+        Config(replace=True),  # there are no problems
+    ],
+)
 def test_settings_out_of_range_are_refused(tmp_path: Path, config: Config) -> None:
     verdicts = verdicts_of(tmp_path, [(rollout("p", 0, "one"), "correct")])
     with pytest.raises(UserError):
