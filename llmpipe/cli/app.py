@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from llmpipe import __version__
-from llmpipe.cli import data, doctor, look, sampling, selection, settings, training
+from llmpipe.cli import data, doctor, exporting, look, sampling, selection, settings, training
 from llmpipe.cli.output import Stage
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for room in (data, sampling, selection, training, look, doctor):
+for room in (data, sampling, selection, training, exporting, look, doctor):
     room.register(app)
 
 

@@ -18,9 +18,9 @@ from rich.padding import Padding
 from rich.table import Table
 
 from llmpipe.cli.pictures import Pictures
-from llmpipe.core.artifact import MANIFEST, REJECTS, Artifact, record_of
+from llmpipe.core.artifact import MANIFEST, REJECTS, Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import Problem
+from llmpipe.core.records import RECORDS, Problem
 from llmpipe.core.tables import read_batches
 
 _out = Console(highlight=False, soft_wrap=False)
@@ -177,7 +177,10 @@ def _artifact(artifact: Artifact, rows: int, svg: Path | None) -> None:
         facts.add_row("attention", escape(m.attention))
     _out.print(facts)
     _samples(m.details.get("samples") or {}, m.counts["dropped"])
-    record = record_of(artifact)
+    record = RECORDS.get(m.record)
+    if record is None:  # an export: another tool's columns
+        _out.print(f"as {escape(str(artifact.path / 'README.md'))} says", style="dim")
+        return
     if record is Problem:
         for name in ("difficulty", "pass_rate"):
             _spread(artifact, name)

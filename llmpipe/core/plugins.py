@@ -4,7 +4,8 @@ A plugin room is a package such as ``llmpipe.engines``; a plugin is a module in 
 (``ENGINE``), and a module whose name begins with an underscore is none. Nothing is registered: a
 new file is a new plugin. Names are written with dashes on the command line (``reasoning-gym``) and
 with underscores as files. Another package offers one by an entry point in the group
-``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``, ``llmpipe.trackers``).
+``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``, ``llmpipe.trackers``,
+``llmpipe.exporters``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _CONSTANT = {
     "tasks": "TASK",
     "recipes": "RECIPE",
     "trackers": "TRACKER",
+    "exporters": "EXPORTER",
 }
 
 

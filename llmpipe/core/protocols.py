@@ -1,15 +1,17 @@
-"""What a plugin has to offer: the shapes of an engine, a task, a recipe and a tracker.
+"""What a plugin has to offer: the shapes of an engine, a task, a recipe, a tracker, an exporter.
 
-A plugin is one file in its room (``engines/``, ``tasks/``, ``recipes/``, ``trackers/``) with one
-constant (``ENGINE``, ``TASK``, ``RECIPE``, ``TRACKER``); `llmpipe.core.plugins` finds it by the
-file's name.
+A plugin is one file in its room (``engines/``, ``tasks/``, ``recipes/``, ``trackers/``,
+``exporters/``) with one constant (``ENGINE``, ``TASK``, ``RECIPE``, ``TRACKER``, ``EXPORTER``);
+`llmpipe.core.plugins` finds it by the file's name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
+
+import pyarrow as pa
 
 from llmpipe.core.records import FinishReason, Message, Problem, Score
 
@@ -234,3 +236,52 @@ class Tracker(Protocol):
 
     def close(self) -> None:
         """Have all figures written or sent. Called once."""
+
+
+Loss = Literal["all", "last", "each"]
+"""Which of the assistant's turns are trained: all of them, the last, or each as it says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What an exporter's guide is told of the folder that it stands in.
+
+    ``name`` is the folder's, ``data`` the pattern of its data files from beside it, and ``columns``
+    what they hold. ``longest`` is the most tokens of a row, where they were counted.
+    """
+
+    name: str
+    data: str
+    columns: Sequence[str]
+    longest: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How the rows of one ``record`` look to a trainer.
+
+    ``row`` makes a row of ``schema``; without it the columns are taken as they are. A problem's
+    row has its messages under ``messages``. ``loss`` says which turns of a conversation the trainer
+    learns from such rows, and ``tools`` that they may have a column of that name, with JSON.
+    ``guide`` is the text of the folder's README, ``files`` are others beside it, by name.
+    """
+
+    record: str
+    schema: pa.Schema
+    guide: Callable[[Export], str]
+    row: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    loss: Loss | None = None
+    tools: bool = False
+    files: Callable[[Export], Mapping[str, str]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exporter:
+    """The forms that one trainer reads; of several for a record, the first that fits is taken.
+
+    ``lines`` writes JSON Lines in the place of Parquet.
+    """
+
+    trainer: str
+    shapes: Sequence[Shape]
+    lines: bool = False

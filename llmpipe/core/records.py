@@ -327,3 +327,9 @@ class ProblemScore(_Row):
 RECORDS: Mapping[str, type[Record]] = {
     r.__name__: r for r in (Problem, Rollout, Verdict, Conversation, PackedRow, ProblemScore)
 }
+
+
+def foreign(schema: pa.Schema) -> type[Record]:
+    """The record of rows in another tool's layout, which no stage reads."""
+    record: type[Record] = type("Foreign", (_Row,), {"SCHEMA": schema})
+    return record

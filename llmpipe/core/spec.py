@@ -81,6 +81,7 @@ class Spec:
     recorded, those in ``pinned`` count too. ``version`` goes up when the stage makes something
     else of the same input. ``keep_old`` moves a forced-out artifact aside instead of deleting it.
     ``shard_rows`` is how many rows a data file gets; None leaves it to their bytes.
+    ``lines`` writes JSON Lines, for other tools than llmpipe.
     """
 
     stage: str
@@ -94,6 +95,7 @@ class Spec:
     pinned: Sequence[str] = ()
     keep_old: bool = False
     shard_rows: int | None = None
+    lines: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -107,6 +108,31 @@ def _layout(schema: pa.Schema) -> dict[str, bool]:
         pa.types.is_list(f.type) and f.type.value_type in (pa.int32(), pa.float32()) for f in schema
     )
     return {"use_dictionary": not numbers, "use_byte_stream_split": numbers}
+
+
+class LineWriter:
+    """Write ``data/train.jsonl``, a JSON object a row: what `ShardWriter` is for Parquet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / "train.jsonl"
+        self._file = self._path.open("w", encoding="utf-8")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        for row in batch.to_pylist():
+            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self.rows += batch.num_rows
+
+    def close(self) -> list[Path]:
+        """Finish the file and return it."""
+        self._file.close()
+        return [self._path]
+
+    def abandon(self) -> None:
+        """Let go of the open file; what was written is not wanted."""
+        self._file.close()
 
 
 def read_batches(

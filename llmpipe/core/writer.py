@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from llmpipe.core.artifact import REJECT_SCHEMA, REJECTS
 from llmpipe.core.records import Record, to_batch
 from llmpipe.core.spec import Progress, Spec
-from llmpipe.core.tables import ShardWriter
+from llmpipe.core.tables import LineWriter, ShardWriter
 
 
 class Table:
@@ -57,7 +57,12 @@ class Writer:
         self.partial = partial
         self._record = spec.record
         self._folder = folder
-        self._shards = ShardWriter(folder / "data", spec.record.SCHEMA, spec.shard_rows)
+        data = folder / "data"
+        self._shards: ShardWriter | LineWriter = (
+            LineWriter(data)
+            if spec.lines
+            else ShardWriter(data, spec.record.SCHEMA, spec.shard_rows)
+        )
         self._rows: list[Record] = []
         self._rejects: list[dict[str, str]] = []
         self._attached: list[str] = []

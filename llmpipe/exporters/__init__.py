@@ -1,0 +1,1 @@
+"""What trainers read, one trainer's form a file."""
