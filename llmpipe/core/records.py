@@ -267,6 +267,32 @@ class Conversation(_Row):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(_Row):
+    """A preference: ``chosen`` is the better answer to ``prompt``, ``rejected`` the worse.
+
+    Each is a list of messages, the two answers of one. The names are TRL's.
+    """
+
+    SCHEMA: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("id", pa.string()),
+            ("problem_id", pa.string()),
+            ("source", pa.string()),
+            ("prompt", pa.list_(_MESSAGE)),
+            ("chosen", pa.list_(_MESSAGE)),
+            ("rejected", pa.list_(_MESSAGE)),
+        ]
+    )
+
+    id: str
+    problem_id: str
+    source: str
+    prompt: Sequence[Message]
+    chosen: Sequence[Message]
+    rejected: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PackedRow(_Row):
     """A training row of several conversations, end to end.
 
@@ -325,7 +351,7 @@ class ProblemScore(_Row):
 
 
 RECORDS: Mapping[str, type[Record]] = {
-    r.__name__: r for r in (Problem, Rollout, Verdict, Conversation, PackedRow, ProblemScore)
+    r.__name__: r for r in (Problem, Rollout, Verdict, Conversation, Pair, PackedRow, ProblemScore)
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from helpers import make_artifact
 
-from llmpipe.core.records import Conversation, Problem
+from llmpipe.core.records import Conversation, Pair, Problem
 from llmpipe.core.run import Mode
 from llmpipe.stages.export import Config, run
 
@@ -66,6 +66,22 @@ def test_llama_factory_learns_the_last_turn_as_the_readme_says(
     [[_, learnt]] = read(tmp_path, smol_model, "llama-factory", row, mask_history=True)
     assert learnt == "It is 1.<|im_end|>\n"
     assert "--mask_history" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_llama_factory_prefers_the_chosen_answer(smol_model: Path, tmp_path: Path) -> None:
+    pair = Pair(
+        id="p",
+        problem_id="q",
+        source="set",
+        prompt=[{"role": "user", "content": "1+1?"}],
+        chosen=[{"role": "assistant", "content": "Two."}],
+        rejected=[{"role": "assistant", "content": "Three."}],
+    )
+    [answers] = read(tmp_path, smol_model, "llama-factory", pair, stage="rm")
+    assert [answer.removesuffix("\n") for answer in answers] == [
+        "Two.<|im_end|>",
+        "Three.<|im_end|>",
+    ]
 
 
 def test_verl_learns_every_turn(smol_model: Path, tmp_path: Path) -> None:

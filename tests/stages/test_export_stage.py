@@ -14,7 +14,7 @@ from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load, names
 from llmpipe.core.protocols import Exporter
-from llmpipe.core.records import RECORDS, Conversation, PackedRow, Problem
+from llmpipe.core.records import RECORDS, Conversation, PackedRow, Pair, Problem
 from llmpipe.core.run import Mode, Result
 from llmpipe.stages.export import Config, run
 
@@ -188,6 +188,34 @@ def test_trl_problems_are_what_the_rewards_ask_for(tmp_path: Path) -> None:
     _, [row] = exported(tmp_path, "trl", problem)
     columns = {name: [row[name]] for name in ("answer", "task", "payload")}
     assert outcome_reward([[{"role": "assistant", "content": r"\boxed{2}"}]], **columns) == [1.0]
+
+
+PAIR = Pair(
+    id="p",
+    problem_id="q",
+    source="set",
+    prompt=[{"role": "user", "content": "1+1?"}],
+    chosen=[{"role": "assistant", "content": "2"}],
+    rejected=[{"role": "assistant", "content": "3"}],
+)
+
+
+@pytest.mark.parametrize("to", ["trl", "openrlhf"])
+def test_pairs_are_three_lists_of_messages(tmp_path: Path, to: str) -> None:
+    _, [row] = exported(tmp_path, to, PAIR)
+    assert row == {name: PAIR.as_row()[name] for name in ("prompt", "chosen", "rejected")}
+    assert "dpo" in readme(tmp_path)
+
+
+@pytest.mark.parametrize("to", ["llama-factory", "axolotl"])
+def test_pairs_are_messages_and_two_answers(tmp_path: Path, to: str) -> None:
+    _, [row] = exported(tmp_path, to, PAIR)
+    assert row == {"messages": PAIR.prompt, "chosen": PAIR.chosen[0], "rejected": PAIR.rejected[0]}
+
+
+def test_ms_swift_takes_a_pair_as_a_rejected_response(tmp_path: Path) -> None:
+    _, [row] = exported(tmp_path, "ms-swift", PAIR)
+    assert row == {"messages": [*PAIR.prompt, *PAIR.chosen], "rejected_response": "3"}
 
 
 def test_jsonl_is_any_row_as_it_is(tmp_path: Path) -> None:
