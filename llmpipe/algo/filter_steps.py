@@ -113,6 +113,12 @@ def rate_ends(wanted: str) -> tuple[float, float]:
 _FIGURE = re.compile(r"\d+(?:\.\d+)?")
 
 
+def level_number(level: str | None) -> float | None:
+    """The number in a level's text ("Level 3", "7x7"); the first one, None where there is none."""
+    figure = _FIGURE.search(level or "")
+    return float(figure.group()) if figure else None
+
+
 def level_step(wanted: str) -> Step:
     """A level of the comma list, or with a number within the range.
 

@@ -158,6 +158,7 @@ def verify(
         import llmpipe.stages.generations as taking
         from llmpipe.core.artifact import Artifact
         from llmpipe.core.records import Rollout
+        from llmpipe.core.sources import is_foreign
         from llmpipe.stages.verify import Config, run
 
         keys = taking.Config(
@@ -166,7 +167,7 @@ def verify(
         config = Config(extract=extract, maze_rules=maze_rules, adv_k=adv_k, engine=engine)
         stage.track(track, job="verify", out=out, config=config)
         results: list[Result] = []
-        if taking.is_foreign(rollouts):
+        if is_foreign(rollouts):
             if problems:
                 raise UserError(
                     f"{rollouts} is no artifact: --problems has no effect", "leave --problems out"

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Seed, System
+from llmpipe.cli.build_sft import build_sft
+from llmpipe.cli.options import AsJson, DryRun, Force, Out, Seed
 from llmpipe.cli.output import Stage
 
 _PANEL = "Training data"
@@ -16,29 +17,6 @@ _PANEL = "Training data"
 def register(app: typer.Typer) -> None:
     app.command("build-sft", rich_help_panel=_PANEL)(build_sft)
     app.command("pack", rich_help_panel=_PANEL)(pack)
-
-
-def build_sft(
-    source: Annotated[Path, typer.Argument(help="Selected rollouts, or problems with solutions.")],
-    out: Out,
-    turns: Annotated[
-        Literal["merged"], typer.Option(help="merged: one sample, loss on every assistant turn.")
-    ] = "merged",
-    system: System = None,
-    keep_few_shot: Annotated[
-        bool, typer.Option("--keep-few-shot", help="Keep the rollout's worked examples.")
-    ] = False,
-    problems: Problems = None,
-    force: Force = False,
-    as_json: AsJson = False,
-    dry_run: DryRun = False,
-) -> None:
-    """Build conversations with a loss mask by turn."""
-    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
-        from llmpipe.stages.build_sft import Config, run
-
-        config = Config(turns=turns, system=system, keep_few_shot=keep_few_shot)
-        stage.finish(run(config, source, out, stage.mode, problems=problems))
 
 
 def pack(

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from llmpipe.core.artifact import MANIFEST
 from llmpipe.core.errors import UserError
 
 Row = dict[str, Any]
@@ -31,6 +32,12 @@ _BATCH = 1024
 _LOOKED_AT = 100  # rows of a text file, to see which columns there are
 _CSV_CELL = 1 << 30  # bytes; csv's own limit of 128 KiB is less than a long solution
 _AGAIN = "the file may be cut short: copy or download it again"
+
+
+class JsonNumber(str):
+    """A number in JSON, as the text it was written as; what is no text in the end can tell."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,16 @@ class Source:
     read: Callable[[Sequence[str]], Iterator[Row]]
 
 
+def is_foreign(path: Path) -> bool:
+    """Whether a path is a file or folder that no stage made."""
+    return path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file())
+
+
 def open_source(path: Path, *, split: str | None = None, folder: str = "") -> Source:
     """The rows of a file, or of one split of a data set's folder (of ``folder`` inside it).
 
     Without ``split`` a folder's only split is taken, or the one called train. JSON numbers come as
-    the text they were written as; a column that a row lacks is None.
+    the text they were written as (`JsonNumber`); a column that a row lacks is None.
 
     Raises:
         UserError: nothing is there, it can't be read, it is of another type, or there is no such
@@ -176,7 +188,9 @@ def _text(file: Path) -> io.TextIOWrapper:
 
 def _parse(text: str) -> Any:
     """JSON with numbers left as text, and None for NaN."""
-    return json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda _: None)
+    return json.loads(
+        text, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=lambda _: None
+    )
 
 
 def _lines(file: Path) -> Iterator[Mapping[str, Any]]:

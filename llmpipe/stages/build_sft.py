@@ -1,119 +1,279 @@
-"""Make SFT conversations of selected rollouts, or of problems with their own solutions.
-
-The ``merged`` form: one conversation a row, with loss on every turn of the answer.
-"""
+"""Make SFT conversations: of sampled answers, of problems with solutions, or of anybody's chats."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow.compute as pc
-
-from llmpipe.algo.transcripts import split_system, without_examples
+from llmpipe.algo.attempts import Attempts
+from llmpipe.algo.chains import MEASURES, Link, Spool, chains, joined, measures
+from llmpipe.algo.chat_rows import find_chat_keys, read_chat
+from llmpipe.algo.conversations import TURNS, batched, samples, with_loss, with_system
+from llmpipe.algo.mastered import Sampled, mask_mastered, mean_entropy
+from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
+from llmpipe.algo.sampled_chats import Made, SampledChats, read_problems, sound, with_pass_rates
+from llmpipe.algo.transcripts import split_system
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.protocols import Drop
-from llmpipe.core.records import Conversation, Message, Problem, Rollout, TrainMessage
+from llmpipe.core.plugins import load
+from llmpipe.core.protocols import Drop, Task
+from llmpipe.core.records import Conversation, Message, Problem, Rollout, Score, Verdict
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
+from llmpipe.core.sources import is_foreign, open_source
 from llmpipe.tasks import ask
 
-TURNS = ("merged",)
+log = logging.getLogger(__name__)
+
+STYLES = ("single", "retry", "chain")
+_CHECK_EVERY = 1000  # rows between two words on progress
+_TOKENISED = 256  # conversations tokenised at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """``turns`` is one of `TURNS`.
+    """What a conversation is made of, and where its loss lies.
 
-    ``system`` takes the place of the system message, or is put first where there is none.
-    ``keep_few_shot`` keeps the worked examples of the prompt, without loss.
+    ``turns`` is one of `TURNS` and ``style`` one of `STYLES`; a chain has ``chain_length``
+    problems, drawn by ``seed``. ``system`` takes the place of the system message, or is put first
+    where there is none. ``keep_few_shot`` keeps the worked examples of the prompt, without loss.
+    ``fallback`` "gold" adds the solutions of problems that were never answered right.
+    ``mask_mastered`` and ``target_entropy`` are as in `llmpipe.algo.mastered`. ``keys`` and
+    ``split`` say where rows of somebody else's have what (`llmpipe.algo.chat_rows`).
     """
 
     turns: str = "merged"
+    style: str = "single"
+    chain_length: int = 3
+    seed: int = 0
     system: str | None = None
     keep_few_shot: bool = False
+    fallback: str | None = None
+    mask_mastered: float | None = None
+    target_entropy: float | None = None
+    keys: Mapping[str, str] = field(default_factory=dict)
+    split: str | None = None
 
 
 def run(
-    config: Config, source: Path, out: Path, mode: Mode, problems: Path | None = None
+    config: Config,
+    source: Path,
+    out: Path,
+    mode: Mode,
+    *,
+    problems: Path | None = None,
+    verdicts: Path | None = None,
+    rollouts: Path | None = None,
+    tokenizer: Path | None = None,
 ) -> Result:
-    """Conversations from rollouts (all of them: `select` chooses) or from problems.
+    """Conversations from rollouts (all of them: `select` chooses), problems, or a file of chats.
 
     From a rollout: its transcript without worked examples, the answer's turns with loss. Its
     problem says the source; how many messages are worked examples stands in the rollouts' manifest.
-    From a problem: its prompt with the task's instruction, and its solution.
+    From a problem: its prompt with the task's instruction, and its solution. From somebody else's
+    rows: see `llmpipe.algo.chat_rows`; they are named NAME-ROW, and rows counted from 1.
+
+    Style retry puts a wrong answer to the problem and what the task replies to it before a right
+    one, both without loss (PROBLEM-SAMPLE-rWRONG); it needs the verdicts and all rollouts that the
+    input was selected from, and drops what has no wrong answer. Rollouts of several turns stay as
+    they are, with loss on the last. Style chain joins problems, see `llmpipe.algo.chains`.
 
     Raises:
-        UserError: other rows there, a lineage that leads to no problems, or an unknown form.
+        UserError: other rows there, a lineage that leads to no problems (or verdicts, rollouts), an
+            unknown form, or settings that don't go together.
     """
-    if config.turns not in TURNS:
-        raise UserError(f"turns is {config.turns!r}", f"one of: {', '.join(TURNS)}")
+    _check(config, tokenizer)
+    if is_foreign(source):
+        if problems or verdicts or rollouts:
+            raise UserError(
+                f"{source} was not made by llmpipe: nothing was sampled of it",
+                "leave --problems, --verdicts and --rollouts out",
+            )
+        return _from_rows(config, source, out, mode)
     rows = Artifact.open(source, Rollout, Problem)
+    if config.keys or config.split:
+        raise UserError(f"{source} is an artifact: it takes no keys or split", "leave them out")
     if rows.manifest.record == Problem.__name__:
         return _from_problems(config, rows, out, mode)
-    return _from_rollouts(config, rows, rows.upstream(Problem, problems), out, mode)
+    return _from_rollouts(
+        config,
+        rows,
+        rows.upstream(Problem, problems),
+        out,
+        mode,
+        verdicts=verdicts,
+        sampled=rollouts,
+        tokenizer=tokenizer,
+    )
+
+
+def _check(config: Config, tokenizer: Path | None) -> None:
+    if config.turns not in TURNS:
+        raise UserError(f"turns is {config.turns!r}", f"one of: {', '.join(TURNS)}")
+    if config.style not in STYLES:
+        raise UserError(f"style is {config.style!r}", f"one of: {', '.join(STYLES)}")
+    if config.fallback not in (None, "gold"):
+        raise UserError(f"fallback is {config.fallback!r}", "--fallback gold")
+    if config.chain_length < 2:
+        raise UserError(f"chain-length is {config.chain_length}", "--chain-length 3")
+    if config.style == "chain" and config.keep_few_shot:
+        raise UserError("a chain has no place for worked examples", "leave --keep-few-shot out")
+    least, target = config.mask_mastered, config.target_entropy
+    if (least, target, tokenizer) == (None, None, None):
+        return
+    if least is None or target is None or tokenizer is None:
+        raise UserError(
+            "masking tokens takes a probability, an entropy and a tokenizer",
+            "--mask-mastered 0.99 --target-entropy 0.2 --tokenizer MODEL",
+        )
+    if not (0 < least <= 1 and target > 0):
+        raise UserError(
+            f"the probability {least:g} must be in 0 to 1, the entropy {target:g} over 0",
+            "--mask-mastered 0.99 --target-entropy 0.2",
+        )
+    if config.style != "single" or config.system or config.fallback:
+        raise UserError(
+            "log-probabilities are those of the answer in its own conversation",
+            "leave --style, --system and --fallback out with --mask-mastered",
+        )
 
 
 def _from_problems(config: Config, problems: Artifact, out: Path, mode: Mode) -> Result:
-    tasks: set[str] = set()
-    for batch in problems.batches(["task"]):
-        tasks.update(pc.unique(batch.column(0)).to_pylist())
-    spec = _spec(config, {"problems": problems}, out, tasks)
+    if config.style == "retry" or config.fallback or config.mask_mastered:
+        raise UserError(
+            f"{problems.path} holds problems: nothing was sampled of them",
+            "leave out --style retry, --fallback and --mask-mastered",
+        )
+    known = read_problems(problems)
+    spec = _spec(config, {"problems": problems}, out, {problem.task for problem in known.values()})
 
-    def build(writer: Writer) -> None:
-        writer.figures["trained_turns"] = 0
+    def made(writer: Writer) -> Iterator[Made]:
         for problem in problems.iter_rows(Problem):
             writer.read += 1
             writer.progress(writer.read, problems.rows)
             if not (problem.solution or "").strip():
                 writer.reject(problem.id, "no_solution")
                 continue
-            messages = _with_system(
-                config,
-                [
-                    {"role": "user", "content": ask(problem.task, problem.prompt)},
-                    {"role": "assistant", "content": problem.solution or ""},
-                ],
+            asked: Message = {"role": "user", "content": ask(problem.task, problem.prompt)}
+            answer: Message = {"role": "assistant", "content": problem.solution or ""}
+            conversation = Conversation(
+                id=problem.id,
+                problem_id=problem.id,
+                source=problem.source,
+                messages=with_system(with_loss([asked, answer]), config.system),
             )
-            _add(writer, problem.id, problem.id, problem.source, messages, untrained=0)
+            if sound(conversation, writer):
+                yield Made(conversation, known[problem.id])
 
-    return execute(spec, build, mode)
+    return execute(spec, lambda writer: _write(config, made(writer), writer), mode)
+
+
+def _from_rows(config: Config, path: Path, out: Path, mode: Mode) -> Result:
+    if config.style != "single" or config.fallback or config.mask_mastered or config.keep_few_shot:
+        raise UserError(
+            f"{path} was not made by llmpipe: nothing is known of its rows' problems",
+            "leave out --style, --fallback, --mask-mastered and --keep-few-shot",
+        )
+    source = open_source(path, split=config.split)
+    try:
+        keys = find_chat_keys(source.columns, **config.keys)
+    except KeyError as e:
+        missing = "columns with turns" if e.args[0] == "messages" else f"column {e.args[0]}"
+        raise UserError(
+            f"{path} has no {missing}; it has {', '.join(source.columns) or 'no rows'}",
+            "--messages-key COLUMN, or --prompt-key COLUMN --response-key COLUMN",
+        ) from None
+
+    def made(writer: Writer) -> Iterator[Made]:
+        writer.details["layout"] = keys.layout
+        name = path.resolve().name.partition(".")[0]
+        for number, row in enumerate(source.read(keys.columns(source.columns)), 1):
+            writer.read += 1
+            if number % _CHECK_EVERY == 0:
+                writer.progress(number, None)
+            chat = read_chat(row, keys)
+            if isinstance(chat, Drop):
+                writer.reject(f"{name}-{number}", chat.reason, chat.detail)
+                continue
+            conversation = Conversation(
+                id=f"{name}-{number}",
+                problem_id=None,
+                source=name,
+                messages=with_system(chat.messages, config.system),
+                tools=chat.tools,
+            )
+            if sound(conversation, writer):
+                yield Made(conversation)
+
+    spec = _spec(config, {"rows": path}, out)
+    return execute(spec, lambda writer: _write(config, made(writer), writer), mode)
 
 
 def _from_rollouts(
-    config: Config, rollouts: Artifact, problems: Artifact, out: Path, mode: Mode
+    config: Config,
+    rollouts: Artifact,
+    asked: Artifact,
+    out: Path,
+    mode: Mode,
+    *,
+    verdicts: Path | None,
+    sampled: Path | None,
+    tokenizer: Path | None,
 ) -> Result:
-    shots: Mapping[str, int] = rollouts.manifest.details.get("few_shot_messages", {})
-    spec = _spec(config, {"rollouts": rollouts, "problems": problems}, out)
+    problems = read_problems(asked)
+    inputs: dict[str, Input] = {"rollouts": rollouts, "problems": asked}
+    unmeasured = all(set(p.hardness) == {None} for p in problems.values())
+    judged = everything = None
+    if config.style == "retry" or config.fallback or (config.style == "chain" and unmeasured):
+        judged = rollouts.upstream(Verdict, verdicts)
+        everything = judged.upstream(Rollout, sampled)
+        inputs |= {"verdicts": judged, "sampled": everything}
+    shots = rollouts.manifest.details.get("few_shot_messages", {})
+    if config.mask_mastered and any(shots.values()) and not config.keep_few_shot:
+        raise UserError(
+            f"{rollouts.path} was sampled with worked examples, which its log-probabilities go by",
+            "--keep-few-shot",
+        )
+    if tokenizer:
+        inputs |= {f"tokenizer/{file.name}": file for file in tokenizer_files(tokenizer)}
+    tasks = {problem.task for problem in problems.values()} if config.style == "retry" else ()
+    spec = _spec(config, inputs, out, tasks)
 
     def build(writer: Writer) -> None:
-        writer.figures["trained_turns"] = 0
-        origins = {id_: (task, source) for id_, task, source in _origins(problems)}
-        for batch in rollouts.batches(["problem_id", "sample", "messages"]):
-            for row in batch.to_pylist():
-                writer.read += 1
-                name, messages = row["problem_id"], row["messages"]
-                if name not in origins:
-                    raise UserError(
-                        f"{problems.path} has no problem {name} of {rollouts.path}",
-                        "give the problems that were sampled: --problems DIR",
-                    )
-                task, source = origins[name]
-                count = shots.get(task, 0)
-                if not config.keep_few_shot:
-                    messages, count = without_examples(messages, count), 0
-                _add(
-                    writer,
-                    f"{name}-{row['sample']}",
-                    name,
-                    source,
-                    _with_system(config, messages),
-                    untrained=count,
-                )
-            writer.progress(writer.read, rollouts.rows)
+        attempts = Attempts(judged, everything, seed=config.seed) if judged and everything else None
+        chats = SampledChats(
+            rollouts,
+            asked,
+            with_pass_rates(problems, attempts) if attempts and unmeasured else problems,
+            writer,
+            system=config.system,
+            keep_few_shot=config.keep_few_shot,
+            logprobs=config.mask_mastered is not None,
+        )
+        if attempts and config.style == "retry":
+            made = chats.retries(attempts, _reply)
+        else:
+            made = chats.all()
+        if attempts and config.fallback:
+            made = itertools.chain(made, chats.gold(attempts))
+        _write(config, made, writer, tokenizer=tokenizer, rollouts=rollouts)
+        several = writer.figures["several_answers"]
+        if several and config.style != "retry" and config.turns != "last":
+            log.warning(
+                "%d rollouts have several answers, of which only the last is right, and all are "
+                "learnt: --style retry, or --turns last, gives the others no loss",
+                several,
+            )
 
     return execute(spec, build, mode)
+
+
+def _reply(problem: Problem, messages: Sequence[Message], score: Score) -> str | None:
+    task: Task = load("tasks", problem.task)
+    return task.reply(problem, messages, score)
 
 
 def _spec(
@@ -125,53 +285,99 @@ def _spec(
         config=config,
         inputs=inputs,
         out=out,
+        version=2,
         plugins=[("tasks", task) for task in sorted(tasks)],
+        libraries=("transformers", "tokenizers") if config.mask_mastered else (),
     )
 
 
-def _origins(problems: Artifact) -> Iterator[tuple[str, str, str]]:
-    for batch in problems.batches(["id", "task", "source"]):
-        yield from zip(*(c.to_pylist() for c in batch.columns), strict=True)
-
-
-def _with_system(config: Config, messages: Sequence[Message]) -> Sequence[Message]:
-    if not config.system:
-        return messages
-    return [{"role": "system", "content": config.system}, *split_system(messages)[1]]
-
-
-def _add(
+def _write(
+    config: Config,
+    made: Iterator[Made],
     writer: Writer,
-    id_: str,
-    problem: str,
-    source: str,
-    messages: Sequence[Message],
     *,
-    untrained: int,
+    tokenizer: Path | None = None,
+    rollouts: Artifact | None = None,
 ) -> None:
-    """Keep a conversation with loss on the assistant's turns after the first ``untrained``
-    messages (the system's not counted), or say what is wrong with it."""
-    system, turns = split_system(messages)
-    fault = _fault(messages, turns[untrained:])
-    if fault:
-        writer.reject(id_, fault.reason, fault.detail)
-        return
-    first = len(system) + untrained
-    writer.figures["trained_turns"] += sum(m["role"] == "assistant" for m in turns[untrained:])
-    trained: list[TrainMessage] = [
-        {**m, "train": i >= first and m["role"] == "assistant"} for i, m in enumerate(messages)
-    ]
-    writer.add(Conversation(id=id_, problem_id=problem, source=source, messages=trained))
+    """The training samples of conversations, chained and masked where that is wanted."""
+    if config.style == "chain":
+        made = _chained(config, made, writer)
+    done: Iterable[Conversation]
+    if tokenizer and rollouts:
+        done = _masked(config, made, mean_entropy(rollouts), tokenizer, writer)
+    else:
+        done = (sample for sample, _ in _samples(config, made, writer))
+    trained = 0
+    for sample in done:
+        trained += sum(m["train"] for m in sample.messages)
+        writer.add(sample)
+    writer.figures["trained_turns"] = trained
 
 
-def _fault(messages: Sequence[Message], answered: Sequence[Message]) -> Drop | None:
-    """What keeps a conversation from being trained on. ``answered`` is where loss may lie."""
-    if not any(m["role"] == "assistant" for m in answered):
-        return Drop(reason="no_assistant")
-    roles = [m["role"] for m in split_system(messages)[1]]
-    if roles != ["user", "assistant"] * (len(roles) // 2):
-        return Drop(reason="bad_roles", detail=" ".join(roles))
-    for i, message in enumerate(messages):
-        if not message["content"].strip():
-            return Drop(reason="empty_turn", detail=f"turn {i}, {message['role']}")
-    return None
+def _samples(
+    config: Config, made: Iterable[Made], writer: Writer
+) -> Iterator[tuple[Conversation, Sampled | None]]:
+    """Samples by ``config.turns``; how one was sampled is known where it ends as a rollout does."""
+    for conversation, _, _, sampled in made:
+        found = samples(conversation, config.turns)
+        if not found:
+            writer.reject(conversation.id, "nothing_to_learn", "no loss on the last turn")
+        for sample in found:
+            whole = len(sample.messages) == len(conversation.messages)
+            yield sample, sampled if whole else None
+
+
+def _masked(
+    config: Config, made: Iterable[Made], entropy: float, folder: Path, writer: Writer
+) -> Iterator[Conversation]:
+    """Samples without loss on well-mastered tokens, if the entropy is under its target."""
+    least, target = config.mask_mastered, config.target_entropy
+    if least is None or target is None:
+        raise ValueError("nothing is to be masked")
+    tokenizer = load_chat_tokenizer(folder) if entropy < target else None
+    tokens = mastered = 0
+    for batch in batched(_samples(config, made, writer), _TOKENISED):
+        sampled = [(sample, how) for sample, how in batch if how and tokenizer]
+        masked = iter(mask_mastered(tokenizer, sampled, least) if sampled else ())
+        for sample, how in batch:
+            if how:
+                tokens += len(how.logprobs)
+                mastered += int(how.mastered(least).sum())
+            result = next(masked) if how and tokenizer else sample
+            if isinstance(result, Drop):
+                writer.reject(sample.id, result.reason, result.detail)
+            else:
+                yield result
+    writer.figures |= {
+        "entropy": round(entropy, 4),
+        "mastered": round(mastered / max(1, tokens), 4),
+        "masked": tokenizer is not None,
+    }
+
+
+def _chained(config: Config, made: Iterable[Made], writer: Writer) -> Iterator[Made]:
+    with contextlib.closing(Spool(writer.partial)) as spool:
+        links = []
+        for one in made:
+            system, _ = split_system(one.conversation.messages)
+            assert one.problem
+            links.append(
+                Link(
+                    spool.add(one.conversation),
+                    one.conversation.problem_id or "",
+                    one.problem.task,
+                    system[0]["content"] if system else "",
+                    one.problem.hardness,
+                )
+            )
+        by = measures(links)
+        if links and not by:
+            raise UserError(
+                "no problem says how hard it is, by difficulty, pass rate or a number in its level",
+                "llmpipe filter PROBLEMS -o OUT --verdicts DIR measures pass rates",
+            )
+        single = 0
+        for numbers in chains(links, config.chain_length, config.seed):
+            single += len(numbers) == 1
+            yield Made(joined([spool.get(number) for number in numbers]))
+        writer.figures |= {"single": single, "ordered_by": {t: MEASURES[i] for t, i in by.items()}}

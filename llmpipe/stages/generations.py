@@ -38,11 +38,6 @@ class Config:
     prompt_key: str | None = None
 
 
-def is_foreign(path: Path) -> bool:
-    """Whether a path is a file or folder that no stage made."""
-    return path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file())
-
-
 def run(config: Config, source: Path, out: Path, mode: Mode) -> list[Result]:
     """Problems at ``out/problems`` and their rollouts at ``out/rollouts``.
 
