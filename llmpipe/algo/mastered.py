@@ -15,12 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llmpipe.algo.chat import Chat, Encoded, encode
+from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.protocols import Drop
@@ -68,23 +67,19 @@ def mean_entropy(rollouts: Artifact) -> float:
 
 
 def mask_mastered(
-    tokenizer: Any,
+    tokenizer: ChatTokenizer,
     conversations: Sequence[tuple[Conversation, Sampled]],
     threshold: float,
 ) -> list[Conversation | Drop]:
     """Conversations with their tokens, the well-mastered ones of the last turn without loss.
 
-    The tokens are those that `llmpipe.algo.chat.encode` gives, which are also trained on where
-    nothing is masked. A conversation whose tokens are not those that were sampled can't be masked:
-    ``prompt_differs`` (another number of tokens before the answer), ``tokens_differ`` (the answer's
-    text is tokenised otherwise than it was sampled); ``all_mastered`` has nothing left to learn;
-    the others are `encode`'s own.
-
-    Args:
-        tokenizer: as in `encode`.
-        threshold: the least probability of a well-mastered token.
+    The tokens are those that are trained on where nothing is masked. A conversation can't be masked
+    whose tokens are not those that were sampled: ``prompt_differs`` (another number of tokens
+    before the answer), ``tokens_differ`` (the answer's text is tokenised otherwise). One that is
+    ``all_mastered`` has nothing left to learn; the other reasons are `ChatTokenizer.encode`'s.
+    ``threshold`` is the least probability of a well-mastered token.
     """
-    encoded = encode(tokenizer, [Chat(messages=c.messages) for c, _ in conversations])
+    encoded = tokenizer.encode([Chat(messages=c.messages) for c, _ in conversations])
     return [
         tokens if isinstance(tokens, Drop) else _masked(conversation, tokens, how, threshold)
         for (conversation, how), tokens in zip(conversations, encoded, strict=True)
@@ -94,16 +89,13 @@ def mask_mastered(
 def _masked(
     conversation: Conversation, tokens: Encoded, how: Sampled, threshold: float
 ) -> Conversation | Drop:
-    trained = np.flatnonzero(tokens.loss)
-    end = int(trained[-1]) + 1
-    # The last turn's tokens stand together; between two turns are the user's.
-    start = int(trained[np.flatnonzero(np.diff(trained, prepend=-2) > 1)[-1]])
+    last = np.flatnonzero(tokens.turns == tokens.turns.max())
+    start, answer = int(last[0]), tokens.input_ids[last]
     if start != how.prompt_tokens:
         return Drop(
             reason="prompt_differs",
             detail=f"{start} tokens before the answer, {how.prompt_tokens} when it was sampled",
         )
-    answer = tokens.input_ids[start:end]
     ids, count = np.asarray(how.token_ids, np.int32), len(how.token_ids)
     # Where sampling ended by a stop string, the end-of-turn token comes from the template alone.
     same = count in (len(answer), len(answer) - 1) and np.array_equal(answer[:count], ids)
@@ -112,7 +104,7 @@ def _masked(
         first = next(iter(np.flatnonzero(answer[:shared] != ids[:shared])), shared)
         return Drop(reason="tokens_differ", detail=f"from token {first} of the answer")
     loss = tokens.loss.copy()
-    loss[start : start + count] &= ~how.mastered(threshold)
+    loss[last[:count]] &= ~how.mastered(threshold)
     if not loss.any():
         return Drop(reason="all_mastered", detail=f"{len(answer)} tokens")
     return replace(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from llmpipe.algo.attempts import Attempts
 from llmpipe.algo.chains import MEASURES, Link, Spool, chains, joined, measures
+from llmpipe.algo.chat import ChatTokenizer
 from llmpipe.algo.chat_rows import find_chat_keys, read_chat
 from llmpipe.algo.conversations import TURNS, batched, samples, with_loss, with_system
 from llmpipe.algo.mastered import Sampled, mask_mastered, mean_entropy
@@ -299,14 +300,23 @@ def _write(
     tokenizer: Path | None = None,
     rollouts: Artifact | None = None,
 ) -> None:
-    """The training samples of conversations, chained and masked where that is wanted."""
+    """The training samples of conversations, chained or masked where that is wanted."""
     if config.style == "chain":
         made = _chained(config, made, writer)
-    done: Iterable[Conversation]
-    if tokenizer and rollouts:
-        done = _masked(config, made, mean_entropy(rollouts), tokenizer, writer)
-    else:
-        done = (sample for sample, _ in _samples(config, made, writer))
+    drawn = _samples(config, made, writer)
+    done: Iterable[Conversation] = (sample for sample, _ in drawn)
+    if tokenizer and rollouts and config.mask_mastered and config.target_entropy:
+        entropy = mean_entropy(rollouts)
+        masking = entropy < config.target_entropy
+        writer.figures |= {"entropy": round(entropy, 4), "masking": masking}
+        log.info(
+            "the entropy is %.4g nats a token: %s",
+            entropy,
+            "tokens are masked" if masking else "at or over the target, so nothing is masked",
+        )
+        if masking:
+            chat = ChatTokenizer(load_chat_tokenizer(tokenizer))
+            done = _masked(config.mask_mastered, drawn, chat, writer)
     trained = 0
     for sample in done:
         trained += sum(m["train"] for m in sample.messages)
@@ -328,31 +338,26 @@ def _samples(
 
 
 def _masked(
-    config: Config, made: Iterable[Made], entropy: float, folder: Path, writer: Writer
+    least: float,
+    drawn: Iterable[tuple[Conversation, Sampled | None]],
+    tokenizer: ChatTokenizer,
+    writer: Writer,
 ) -> Iterator[Conversation]:
-    """Samples without loss on well-mastered tokens, if the entropy is under its target."""
-    least, target = config.mask_mastered, config.target_entropy
-    if least is None or target is None:
-        raise ValueError("nothing is to be masked")
-    tokenizer = load_chat_tokenizer(folder) if entropy < target else None
+    """Samples without loss on well-mastered tokens, as far as it is known how they were sampled."""
     tokens = mastered = 0
-    for batch in batched(_samples(config, made, writer), _TOKENISED):
-        sampled = [(sample, how) for sample, how in batch if how and tokenizer]
-        masked = iter(mask_mastered(tokenizer, sampled, least) if sampled else ())
+    for batch in batched(drawn, _TOKENISED):
+        known = [(sample, how) for sample, how in batch if how]
+        masked = iter(mask_mastered(tokenizer, known, least))
         for sample, how in batch:
+            result = next(masked) if how else sample
+            if isinstance(result, Drop):
+                writer.reject(sample.id, result.reason, result.detail)
+                continue
             if how:
                 tokens += len(how.logprobs)
                 mastered += int(how.mastered(least).sum())
-            result = next(masked) if how and tokenizer else sample
-            if isinstance(result, Drop):
-                writer.reject(sample.id, result.reason, result.detail)
-            else:
-                yield result
-    writer.figures |= {
-        "entropy": round(entropy, 4),
-        "mastered": round(mastered / max(1, tokens), 4),
-        "masked": tokenizer is not None,
-    }
+            yield result
+    writer.figures |= {"sampled_tokens": tokens, "masked_tokens": mastered}
 
 
 def _chained(config: Config, made: Iterable[Made], writer: Writer) -> Iterator[Made]:
