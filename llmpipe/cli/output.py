@@ -212,7 +212,7 @@ class _Progress:
         if self._said is None or done < self._last:  # a second round counts anew
             self._first = now, done
         self._last = done
-        if sys.stderr.isatty():
+        if self._bar or sys.stderr.isatty():  # a bar's stand-in for stderr says that it is none
             self._draw(done, total, text or ("in all" if parts else ""), unit, parts or {})
         elif self._said is None:
             self._said = now  # counted from the first word: loading a model is no progress

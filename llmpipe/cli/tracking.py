@@ -66,7 +66,7 @@ class Tracking:
     def close(self, results: Sequence[Result]) -> None:
         """Hand over what came out, a group of figures a stage, and end the trackers' runs."""
         for result in results:
-            if not (result.up_to_date or result.plan):
+            if result.complete and not (result.up_to_date or result.plan):
                 self._log(result.stage, {"rows": result.rows, **result.figures})
         for name, tracker in list((self._trackers or {}).items()):
             self._try(name, tracker.close)

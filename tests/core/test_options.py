@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmpipe.core.errors import UserError
-from llmpipe.core.options import parse_options
+from llmpipe.core.options import parse_options, read_seconds
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,25 @@ def test_an_unknown_name_lists_near_ones_or_all() -> None:
     with pytest.raises(UserError) as caught:
         parse_options({"zzz": "1"}, {"size", "color"}, "it")
     assert caught.value.hint == "it has color, size"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2h", 7200),
+        ("90m", 5400),
+        ("30s", 30),
+        ("1h30m", 5400),
+        ("1H 30M", None),
+        ("45", 45),
+        ("0.5", 0.5),
+        ("1h5", 3605),
+        ("h", None),
+        ("", None),
+        ("-5", None),
+        ("2 days", None),
+        ("30m1h", None),
+    ],
+)
+def test_times(text: str, seconds: float | None) -> None:
+    assert read_seconds(text) == seconds
