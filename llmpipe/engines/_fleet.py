@@ -1,0 +1,228 @@
+"""Engines in processes of their own, one a group of GPUs, that draw from one queue.
+
+vLLM's own data parallelism hangs where one part has nothing left to do. Here the processes know
+nothing of each other. Each is handed about twice what it draws side by side, and near the end of
+the queue no more than that and than its share of what is left, so that all end together.
+
+One that ends, whatever the reason, is started again, and what it had is handed out again (see
+`FleetQueue`). With this process all of them end: by `Fleet.close`, and where this process is killed
+by the kernel (see `llmpipe.engines._fleet_child`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import selectors
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from llmpipe.core import gpu
+from llmpipe.core.errors import UserError
+from llmpipe.core.protocols import Generation, Request, Sampling
+from llmpipe.engines._fleet_process import EngineProcess, Post
+from llmpipe.engines._fleet_queue import MOST_DEATHS, FleetQueue
+
+log = logging.getLogger(__name__)
+
+_LOOK = 0.5  # seconds between two looks at who is alive
+_PATIENCE = 10.0  # seconds for an engine to end by itself
+_STARTS = 2  # of one that was never loaded
+_BARREN = 5  # lives in a row without an answer, of one that was
+
+
+class Fleet:
+    """A model loaded once a group of devices."""
+
+    def __init__(
+        self,
+        groups: Sequence[Sequence[str]],
+        name: str,
+        model: str,
+        sampling: Sampling,
+        options: Mapping[str, str],
+    ) -> None:
+        """Start all engines and wait until the first is loaded.
+
+        Raises:
+            UserError: what an engine raises, or it ends while it loads.
+        """
+        self._engine = (name, model, sampling, options)
+        self._posts = _posts(groups)
+        self._selector = selectors.DefaultSelector()
+        self._processes: list[EngineProcess] = []
+        self._numbers = itertools.count()
+        self._loaded: set[int] = set()  # posts whose engine could be loaded
+        self._barren: Counter[int] = Counter()  # by post, lives in a row without an answer
+        self._description: Mapping[str, Any] = {}
+        self._restarts = 0
+        try:
+            for post in self._posts:
+                self._start(post)
+            nothing = FleetQueue([], self._numbers)
+            while not self._loaded:
+                for _ in self._wait(nothing):
+                    pass
+        except BaseException:
+            self.close()
+            raise
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            **self._description,
+            "engines": len(self._posts),
+            "devices": [list(post.devices) for post in self._posts],
+            "restarts": self._restarts,
+        }
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        """Answers as they come. A request with which process after process ended has an error.
+
+        Raises:
+            UserError: an engine that can't be loaded, or that ends again and again.
+        """
+        queue = FleetQueue(requests, self._numbers)
+        try:
+            while True:
+                self._hand_out(queue)
+                if queue.drained and not queue and not any(p.has for p in self._processes):
+                    return
+                yield from self._wait(queue)
+        finally:
+            for process in self._processes:
+                process.drop()
+
+    def close(self) -> None:
+        """End the engines: in good order where they are loaded, and all that is left of them."""
+        processes, self._processes = self._processes, []
+        loaded = [process for process in processes if process.seats]
+        try:
+            for process in loaded:
+                process.finish()
+            until = time.monotonic() + _PATIENCE
+            for process in loaded:
+                process.wait(until - time.monotonic())
+        finally:
+            for process in processes:
+                process.end()
+            self._selector.close()
+
+    def _start(self, post: Post) -> None:
+        process = EngineProcess(post, *self._engine)
+        self._processes.append(process)
+        self._selector.register(process.wire, selectors.EVENT_READ, process)
+
+    def _hand_out(self, queue: FleetQueue) -> None:
+        loaded = [process for process in self._processes if process.seats]
+        more = True
+        while more:
+            more = False
+            queue.fill(sum(process.seats for process in loaded))
+            left = len(queue) + sum(len(process.has) for process in self._processes)
+            share = -(-left // len(self._processes))  # those that are being loaded will want theirs
+            for process in sorted(loaded, key=lambda p: len(p.has) / p.seats):
+                most = min(share, process.seats * (1 if queue.drained else 2))
+                batch = () if process.careful else queue.take(len(process.has), most, process.seats)
+                if batch:
+                    process.give(batch)
+                    more = True
+        for process in loaded:
+            self._watch(process)
+
+    def _watch(self, process: EngineProcess) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if process.unsent else 0)
+        if self._selector.get_key(process.wire).events != events:
+            self._selector.modify(process.wire, events, process)
+
+    def _wait(self, queue: FleetQueue) -> Iterator[Generation]:
+        """What is said next, if anything is said for a while."""
+        heard = self._selector.select(_LOOK)
+        for key, _ in heard:
+            process: EngineProcess = key.data
+            process.flush()
+            self._watch(process)
+            yield from self._hear(process, queue)
+        if not heard:
+            # What it started may hold its end of the wire open.
+            for process in [p for p in self._processes if not p.alive()]:
+                yield from self._hear(process, queue)
+                if process in self._processes:
+                    yield from self._replace(process, queue)
+
+    def _hear(self, process: EngineProcess, queue: FleetQueue) -> Iterator[Generation]:
+        words, over = process.read()
+        for kind, value in words:
+            if kind == "answer":
+                number, fields = value
+                # Those of a stream that was given up belong to nobody.
+                if asked := process.has.pop(number, None):
+                    process.answered += 1
+                    yield Generation(request=asked.request, **fields)
+            elif kind == "ready":
+                process.seats, description = value
+                self._description = self._description or description
+                self._loaded.add(process.post.number)
+            elif kind == "log":
+                level, name, text = value
+                logging.getLogger(name).log(level, "%s: %s", process.post, text)
+            elif process.post.number not in self._loaded:
+                raise UserError(*value)
+            else:
+                process.refusal = value[0]
+        if over:
+            yield from self._replace(process, queue)
+
+    def _replace(self, process: EngineProcess, queue: FleetQueue) -> Iterator[Generation]:
+        """Start an engine anew in the place of one that ended."""
+        post = process.post
+        self._selector.unregister(process.wire)
+        self._processes.remove(process)
+        how = process.end()
+        log.debug("%s said last:\n%s", post, process.said)
+        lost = queue.give_back(process.has.values())
+        self._barren[post.number] = 0 if process.answered else self._barren[post.number] + 1
+        was_loaded = post.number in self._loaded
+        if self._barren[post.number] < (_BARREN if was_loaded else _STARTS):
+            self._restarts += 1
+            self._start(post)
+            log.warning(
+                "%s ended (%s); it is started again, and the %d requests it had go back",
+                post,
+                how,
+                len(process.has),
+            )
+        elif was_loaded and any(p.seats for p in self._processes):
+            log.error("%s ended again (%s); the others go on without it", post, how)
+        else:
+            raise UserError(
+                f"{post} ends again and again: {how}",
+                "llmpipe doctor; fewer requests at a time: --engine-arg max_num_seqs=64",
+            )
+        for asked in lost:
+            yield Generation(
+                request=asked.request,
+                text="",
+                finish_reason="error",
+                error=f"{MOST_DEATHS} engine processes ended while they had it, the last: {how}",
+            )
+
+
+def _posts(groups: Sequence[Sequence[str]]) -> list[Post]:
+    """A post a group. Where there are no GPUs, the cores are shared out."""
+    cores = sorted(os.sched_getaffinity(0))
+    count = len(groups)
+    posts = []
+    for i, group in enumerate(groups):
+        share = cores[i * len(cores) // count : (i + 1) * len(cores) // count]
+        share = share or [cores[i % len(cores)]]
+        environment = {
+            "CUDA_VISIBLE_DEVICES": ",".join(group),
+            "LLMPIPE_ENGINES": str(count),  # that share the machine's memory
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(len(share))),
+        }
+        own = () if gpu.present() else tuple(share)
+        posts.append(Post(number=i, devices=group, cores=own, environment=environment))
+    return posts
