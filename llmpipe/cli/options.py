@@ -33,9 +33,9 @@ MaxTokens = Annotated[int, typer.Option(help="The most tokens of one answer.")]
 Engine = Annotated[str, typer.Option(help="vllm, transformers, openai (a server) or ray.")]
 Gpus = Annotated[
     str | None,
-    typer.Option(help="GPU numbers to use, such as 0,1 (all that are visible by default)."),
+    typer.Option(help="GPUs to use, such as 0,1, or all: a copy of the model on each of them."),
 ]
-TensorParallel = Annotated[int | None, typer.Option(help="GPUs that one copy of the model spans.")]
+TensorParallel = Annotated[int | None, typer.Option(help="GPUs that a copy of the model spans.")]
 EngineArg = Annotated[
     list[str] | None,
     typer.Option(help="An option of the engine's own, key=value; may be repeated."),

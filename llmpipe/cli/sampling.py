@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -115,7 +114,8 @@ def rollout(
             sampling_args=values(sampling_arg, "--sampling-arg"),
             chat_template=chat_template,
             chat_template_kwargs=json_object(chat_template_kwargs, "--chat-template-kwargs"),
-            engine_args=_engine_args(gpus, tensor_parallel_size, base_url, engine_arg),
+            engine_args=_engine_args(tensor_parallel_size, base_url, engine_arg),
+            gpus=gpus,
         )
         stage.track(track, job="rollout", out=out, config=config)
         stage.finish(run(config, problems, out, stage.mode))
@@ -273,7 +273,8 @@ def eval_(
                 sampling_args=values(sampling_arg, "--sampling-arg"),
                 chat_template=chat_template,
                 chat_template_kwargs=json_object(chat_template_kwargs, "--chat-template-kwargs"),
-                engine_args=_engine_args(gpus, tensor_parallel_size, base_url, engine_arg),
+                engine_args=_engine_args(tensor_parallel_size, base_url, engine_arg),
+                gpus=gpus,
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
@@ -350,13 +351,10 @@ def _needed(model: str | None) -> str:
 
 
 def _engine_args(
-    gpus: str | None,
     tensor_parallel_size: int | None,
     base_url: str | None,
     rest: list[str] | None,
 ) -> dict[str, str]:
-    if gpus and gpus != "all":
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpus  # read when the engine first looks for GPUs
     args = pairs(rest, "--engine-arg")
     if tensor_parallel_size:
         args["tensor_parallel_size"] = str(tensor_parallel_size)

@@ -66,14 +66,17 @@ def _serve(tasks: IO[bytes], mouth: _Mouth) -> None:
 
 def _listen(tasks: IO[bytes], inbox: Inbox[int]) -> None:
     """Hand on what the parent gives: a list of requests, or None to drop those it gave."""
-    with contextlib.suppress(EOFError, ConnectionResetError):
+    try:
         while True:
             given = receive(tasks)
             if given is None:
                 inbox.drop()
             else:
                 inbox.put(given)
-    inbox.close()
+    except (EOFError, ConnectionResetError):
+        pass
+    finally:
+        inbox.close()
 
 
 class _Mouth(logging.Handler):

@@ -31,6 +31,7 @@ from llmpipe.core.protocols import Engine, Request, Sampling
 from llmpipe.core.records import Problem, Rollout
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.core.time_limit import TimeIsUp, TimeLimit
+from llmpipe.engines._start import check, start
 from llmpipe.tasks import opening
 from llmpipe.tasks._turns import Conversations, TurnFigures
 from llmpipe.tasks._watch import Watch
@@ -53,7 +54,8 @@ class Config:
     is the text that puts the two together (`llmpipe.tasks.ask`), in the examples too.
     ``logprobs`` to ``chat_template_kwargs`` are as in `Sampling`; of a template the text counts.
     ``engine_args`` change the answers, ``engine_tuning`` only the speed; `plan` tells them apart.
-    ``executor`` is what runs the engine elsewhere (ray), so a run may go on there, or here again.
+    ``executor`` is what runs the engine elsewhere (ray), so a run may go on there, or here again;
+    ``gpus`` are those of this machine that it gets (`llmpipe.engines._start.start`).
     """
 
     engine: str
@@ -78,6 +80,7 @@ class Config:
     engine_args: Mapping[str, str] = field(default_factory=dict)
     engine_tuning: Mapping[str, str] = field(default_factory=dict, metadata=_FREE)
     executor: str | None = field(default=None, metadata=_FREE)
+    gpus: str | None = field(default=None, metadata=_FREE)
 
 
 def plan(
@@ -136,7 +139,7 @@ def plan(
         **rest,
     )
     name, options = _engine(config)
-    load("engines", name).check(model, _sampling(config), options)
+    check(name, model, _sampling(config), options, gpus=config.gpus)
     return config
 
 
@@ -256,9 +259,8 @@ def _sample(
             "%d of %d samples to draw with %s on %s", missing, total, config.engine, config.model
         )
         name, options = _engine(config)
-        kind: type[Engine] = load("engines", name)
         clock = time.monotonic()
-        engine = kind(config.model, _sampling(config), options)
+        engine = start(name, config.model, _sampling(config), options, gpus=config.gpus)
         loaded = time.monotonic()
         fs.write_json(description, engine.describe())
         limit = TimeLimit[Request](mode.deadline, key=lambda r: (r.problem.id, r.sample))
@@ -276,6 +278,7 @@ def _sample(
                                 break
                     if limit.over:
                         break
+            fs.write_json(description, engine.describe())  # it may have been started again
         except TimeIsUp:
             log.debug("the answers under way were given up")
         except KeyboardInterrupt:
