@@ -188,12 +188,7 @@ class Fleet:
         if self._barren[post.number] < (_BARREN if was_loaded else _STARTS):
             self._restarts += 1
             self._start(post)
-            log.warning(
-                "%s ended (%s); it is started again, and the %d requests it had go back",
-                post,
-                how,
-                len(process.has),
-            )
+            log.warning("%s ended (%s); it is started again", post, how)
         elif was_loaded and any(p.seats for p in self._processes):
             log.error("%s ended again (%s); the others go on without it", post, how)
         else:

@@ -356,6 +356,7 @@ def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
     import psutil  # type: ignore[import-untyped] # vLLM requires it
 
     limit = context(folder)  # None leaves it to vLLM
+    beside = int(os.environ.get("LLMPIPE_ENGINES", "1"))  # of a fleet, which share the memory
     return {
         "dtype": "bfloat16",
         "enforce_eager": True,
@@ -364,7 +365,7 @@ def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
         "enable_chunked_prefill": False,
         "max_num_seqs": _CPU_SEQUENCES,
         "max_model_len": limit and min(limit, _CPU_CONTEXT + sampling.max_tokens),
-        "kv_cache_memory_bytes": min(_CPU_CACHE, psutil.virtual_memory().available // 4),
+        "kv_cache_memory_bytes": min(_CPU_CACHE, psutil.virtual_memory().available // (4 * beside)),
     }
 
 

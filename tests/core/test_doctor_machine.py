@@ -15,7 +15,7 @@ import pytest
 from llmpipe.core import cgroup, machine
 from llmpipe.core.child import Children
 from llmpipe.core.finding import Finding, gravest, joined
-from llmpipe.core.gpu import gpu
+from llmpipe.core.gpu import gpu, visible
 
 SMI = """<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
@@ -207,6 +207,22 @@ def test_hidden_gpus_are_a_warning(smi: Path, monkeypatch: pytest.MonkeyPatch) -
     (smi / "out").write_text(SMI.format(gpus=GPU.format(total="100 MiB", used="0 MiB")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert (found().state, found().do) == ("warning", "unset CUDA_VISIBLE_DEVICES")
+
+
+def test_visible_gpus_are_named_as_cuda_names_them(
+    smi: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (smi / "out").write_text(
+        "GPU 0: NVIDIA H200 (UUID: GPU-1f)\n"
+        "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-2f)\n"
+        "  MIG 3g.20gb     Device  0: (UUID: MIG-3a)\n"
+        "  MIG 3g.20gb     Device  1: (UUID: MIG-4b)\n"
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert visible() == ["0", "MIG-3a", "MIG-4b"]
+    for text, names in (("3, GPU-1f", ["3", "GPU-1f"]), ("", []), ("1,-1,0", ["1"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", text)
+        assert visible() == names
 
 
 def test_a_driver_that_does_not_fit_its_library_is_a_problem(smi: Path) -> None:
