@@ -2,68 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import time
+import functools
+import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers import make_artifact, needs_vllm
+from kills import KilledRollout
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.records import Problem, Rollout
 
 pytestmark = [pytest.mark.slow, needs_vllm]
 
-
-def start(problems: Path, out: Path, model: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "llmpipe", "rollout", problems, "-o", out, "--model", model]
-    command += [
-        "-n",
-        "8",
-        "--max-tokens",
-        "48",
-        "--engine",
-        "vllm",
-        "--engine-arg",
-        "max_num_seqs=8",
-    ]
-    return subprocess.Popen([str(c) for c in command], stderr=subprocess.PIPE, text=True)
+N = 8
+OPTIONS = ["--engine", "vllm", "--engine-arg", "max_num_seqs=8", "-n", str(N), "--max-tokens", "48"]
 
 
-def journal(out: Path) -> list[dict[str, Any]]:
-    path = out.with_name(out.name + ".partial") / "journal.jsonl"
-    whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""
-    return [json.loads(line) for line in whole.splitlines()[1:]]
-
-
-def test_killed_in_the_middle_it_goes_on(tmp_path: Path, smol_model: Path) -> None:
+def test_killed_again_and_again_it_goes_on(tmp_path: Path, smol_model: Path) -> None:
     rows = [
         Problem.make(task="math", source="t", prompt=f"What is {i} + 2?", answer=str(i + 2))
         for i in range(6)
     ]
-    problems, out = make_artifact(tmp_path / "problems", rows), tmp_path / "out"
-    process = start(problems, out, smol_model)
-    deadline = time.monotonic() + 300
-    while len(journal(out)) < 10:
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()
-    kept = journal(out)
-    assert 10 <= len(kept) < 48
-    assert not (out / "manifest.json").exists()
+    problems = make_artifact(tmp_path / "problems", rows)
+    run = KilledRollout(problems, tmp_path / "out", "--model", str(smol_model), *OPTIONS)
+    moments = [
+        (run.partial.exists, random.Random(7).uniform(0, 5)),  # as the engine starts
+        (functools.partial(run.has, lines=8), 0.0),
+        (functools.partial(run.has, lines=20), 0.0),
+        (functools.partial(run.has, lines=36), 0.0),
+    ]
+    for moment, delay in moments:
+        assert run.kill(run.start(), moment, delay)
+        run.check()
+        assert not (run.out / "manifest.json").exists()
+    kept = len(run.known)
+    run.finish()
 
-    again = start(problems, out, smol_model)
-    _, said = again.communicate(timeout=600)
-    assert again.returncode == 0, said
-    assert f"{48 - len(kept)} of 48 samples to draw" in said
-    found = {(r.problem_id, r.sample): r for r in Artifact.open(out, Rollout).iter_rows(Rollout)}
-    assert len(found) == Artifact.open(out).rows == 48
-    for row in kept:
-        assert found[row["problem_id"], row["sample"]] == Rollout.from_row(row)
-    assert {r.finish_reason for r in found.values()} <= {"stop", "length"}
-    assert all(r.completion_tokens > 0 for r in found.values())
+    assert run.said().count(f"{6 * N - kept} of {6 * N} samples to draw") == 1
+    found = list(Artifact.open(run.out, Rollout).iter_rows(Rollout))
+    wanted = [(p.id, s) for p in rows for s in range(N)]
+    assert [(r.problem_id, r.sample) for r in found] == wanted
+    assert {r.finish_reason for r in found} <= {"stop", "length"}
+    assert all(r.completion_tokens > 0 for r in found)
