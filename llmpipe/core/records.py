@@ -143,8 +143,9 @@ class Problem(_Row):
 class Rollout(_Row):
     """One sampled answer. ``messages`` is the whole transcript, the answer included.
 
-    With several turns ``completion`` and what follows it describe the last one. ``token_ids`` and
-    ``logprobs`` have one entry a sampled token (natural logarithm).
+    With several turns ``seed``, ``completion`` and what follows it describe the last one.
+    ``token_ids`` and ``logprobs`` have one entry a sampled token (natural logarithm). ``error``
+    says why there is no answer; where ``finish_reason`` is another, why no further one was drawn.
     """
 
     SCHEMA: ClassVar[pa.Schema] = pa.schema(

@@ -1,8 +1,8 @@
-"""Sample answers to problems, resumable by sample.
+"""Sample answers to problems, resumable by sample and by turn.
 
-Each finished sample goes to a journal at ``OUT.partial/`` at once. A killed run goes on from there;
-a larger n or limit draws only what is missing. Only a finished run becomes (or replaces) the
-artifact.
+Each answer goes to a journal at ``OUT.partial/`` at once. A killed run goes on from there, as does
+one whose time was over; a larger n or limit draws only what is missing. Only a finished run becomes
+(or replaces) the artifact.
 """
 
 from __future__ import annotations
@@ -268,7 +268,9 @@ def _sample(
         try:
             with watch, limit.alarm():
                 for turn in range(config.max_turns):
-                    watch.begin(turn, conversations.missing(turn))
+                    if not (answers := conversations.missing(turn)):
+                        continue
+                    watch.begin(turn, answers)
                     with contextlib.closing(conversations.requests(turn)) as requests:
                         for made in engine.stream(limit.hand_out(requests)):
                             conversations.take(made)
