@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from llmpipe.algo.packed_rows import batches
+from llmpipe.algo.packed_rows import batches, marked
 from llmpipe.algo.packing import lower_bound, plan, utilisation
 from llmpipe.core.records import PackedRow
 from llmpipe.core.spill import Spill
@@ -149,12 +149,12 @@ def plans(count: int, sides: list[str]) -> None:
 
 
 def spilled(folder: Path, lengths: Lengths) -> Spill:
-    spill = Spill(folder, {"input_ids": np.int32, "loss": np.bool_})
+    spill = Spill(folder, {"tokens": np.int32})
     random = np.random.default_rng(1)
     for length in lengths.tolist():
         # Words are drawn as words are, a few of them often.
         ids = (VOCABULARY * random.random(length, np.float32) ** 4).astype(np.int32)
-        spill.add(input_ids=ids, loss=np.arange(length) * 4 > length)
+        spill.add(tokens=marked(ids, np.arange(length) * 4 > length))
     return spill
 
 
@@ -165,10 +165,9 @@ def move_ours(lengths: Lengths, capacity: int, written: bool) -> Iterator[int]:
         yield 0
         made = plan(spill.lengths, capacity, seed=0)
         writer = ShardWriter(Path(folder, "data"), PackedRow.SCHEMA)
-        for batch in batches(made, spill.lengths, spill.read(), multiple=1, pad=0, most=1 << 22):
+        for batch in batches(made, spill, multiple=1, pad=0, most=1 << 20):
             if written:
                 writer.write(batch)
-            spill.forget()
         writer.close()
         yield len(made)
 

@@ -1,22 +1,21 @@
-"""Packed rows from a plan and the tokens it is of, moved and written as arrays."""
+"""Packed rows from a plan and the tokens it is of, in Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from llmpipe.algo.packing import Plan, kernels_for
+from llmpipe.algo.packing import Plan
 from llmpipe.core.records import PackedRow
+from llmpipe.core.spill import Spill
 
 NO_LOSS = -100
 """The label that trainers leave out of the loss."""
-
 
 _WEIGHTS = PackedRow.SCHEMA.field("loss_weights").type
 
@@ -45,20 +44,19 @@ class Segments:
         """Where each row begins among their tokens, and the last one ends."""
         return np.concatenate([[0], self.ends])[self.bounds]
 
-    def gather(self, column: NDArray[Any], fill: Any, kernels: ModuleType) -> NDArray[Any]:
+    def gather(self, spill: Spill, column: str, fill: int) -> NDArray[Any]:
         """The rows' values of a column, end to end, with ``fill`` for padding."""
         ends = self.ends
-        values = np.full(ends[-1], fill, column.dtype)
-        kernels.move(column, self.starts, self.sizes, ends - self.spans, values)
+        values = np.full(ends[-1], fill, spill.columns[column])
+        spill.read(column, self.starts, self.sizes, ends - self.spans, values)
         return values
 
-    def positions(self, kernels: ModuleType) -> NDArray[np.int32]:
+    @property
+    def positions(self) -> NDArray[np.int32]:
         """Each token's place in its segment. Padding goes on with the last segment's."""
         ends = self.ends
-        values = np.empty(ends[-1], np.int32)
-        ramp = np.arange(self.spans.max(), dtype=np.int32)
-        kernels.move(ramp, np.zeros_like(ends), self.spans, ends - self.spans, values)
-        return values
+        begins = (ends - self.spans).astype(np.int32)
+        return np.arange(ends[-1], dtype=np.int32) - np.repeat(begins, self.spans)
 
 
 def groups(
@@ -91,43 +89,46 @@ def groups(
 
 
 def batches(
-    plan: Plan,
-    lengths: NDArray[np.int64],
-    columns: Mapping[str, NDArray[Any]],
-    *,
-    multiple: int,
-    pad: int,
-    most: int,
-    scale: float = 1.0,
+    plan: Plan, spill: Spill, *, multiple: int, pad: int, most: int, scale: float = 1.0
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a plan in Arrow, some ``most`` tokens a batch; see `groups` for the padding.
 
     Args:
-        lengths: shape (sequences,), in tokens.
-        columns: ``input_ids`` and ``loss`` (whether it is learnt) of all sequences, end to end;
-            ``weights`` of the loss, where rows are to have them.
+        spill: the sequences, with the column ``tokens`` as `marked` makes it, and ``weights`` of
+            the loss, where rows are to have them.
         pad: the token id of padding.
         scale: what the weights are multiplied by.
     """
-    kernels = kernels_for(len(lengths))
-    for segments in groups(plan, lengths, multiple=multiple, most=most):
-        ids = segments.gather(columns["input_ids"], pad, kernels)
-        loss = segments.gather(columns["loss"], False, kernels)
+    for segments in groups(plan, spill.lengths, multiple=multiple, most=most):
         bounds, offsets = segments.bounds, segments.offsets
+        ids, labels = ids_and_labels(segments.gather(spill, "tokens", ~pad))
         weights: pa.Array = pa.nulls(len(bounds) - 1, _WEIGHTS)
-        if "weights" in columns:
-            shares = segments.gather(columns["weights"], 0, kernels)
+        if "weights" in spill.columns:
+            shares = segments.gather(spill, "weights", 0)
             weights = _lists(shares * np.float32(scale), offsets)
         yield pa.RecordBatch.from_arrays(
             [
                 _lists(ids, offsets),
-                _lists(np.where(loss, ids, np.int32(NO_LOSS)), offsets),
-                _lists(segments.positions(kernels), offsets),
+                _lists(labels, offsets),
+                _lists(segments.positions, offsets),
                 _lists(segments.spans.astype(np.int32), bounds),
                 weights,
             ],
             schema=PackedRow.SCHEMA,
         )
+
+
+def marked(ids: NDArray[np.int32], loss: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Token ids and whether they are learnt as one column: an id that is not is turned to ~id.
+
+    It is read once instead of twice. Both arguments have the shape (tokens,).
+    """
+    return np.where(loss, ids, ~ids)
+
+
+def ids_and_labels(tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The inverse of `marked`: ids, and labels with `NO_LOSS` where they are not learnt."""
+    return tokens ^ (tokens >> 31), np.where(tokens < 0, np.int32(NO_LOSS), tokens)
 
 
 def _lists(values: NDArray[Any], offsets: NDArray[np.int64]) -> pa.ListArray:

@@ -32,7 +32,7 @@ class Plan:
 
 
 def kernels_for(sequences: int) -> ModuleType:
-    """What plans and moves so many: Numba where that is worth its start, else Python.
+    """What plans so many: Numba where that is worth its start, else Python.
 
     Both give the same.
     """

@@ -1,4 +1,4 @@
-"""Plans for packing sequences into rows, and the moving of their tokens, on arrays.
+"""Plans for packing sequences into rows, on arrays.
 
 Numba compiles every function here and Python runs it as it is, with the same results: see `jit`.
 
@@ -150,11 +150,4 @@ def best_fit(capacity: int, counts: Any, begins: Any, order: Any, row_of: Any) -
     return rows
 
 
-def move(source: Any, starts: Any, sizes: Any, places: Any, into: Any) -> None:
-    """Copy ``sizes[i]`` values from ``starts[i]`` of one array to ``places[i]`` of another."""
-    for i in range(len(starts)):
-        start, size, place = starts[i], sizes[i], places[i]
-        into[place : place + size] = source[start : start + size]
-
-
-KERNELS: list[Callable[..., Any]] = [longest, choose, look_ahead, next_open, best_fit, move]
+KERNELS: list[Callable[..., Any]] = [longest, choose, look_ahead, next_open, best_fit]

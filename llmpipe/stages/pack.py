@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
-from llmpipe.algo.packed_rows import NO_LOSS, batches, pieces, rank_slices
+from llmpipe.algo.packed_rows import batches, marked, pieces, rank_slices
 from llmpipe.algo.packing import Plan, lower_bound, plan, utilisation
 from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
 from llmpipe.core.artifact import Artifact
@@ -34,9 +34,9 @@ from llmpipe.core.spill import Spill
 log = logging.getLogger(__name__)
 
 _BATCH = 256  # conversations tokenised at a time
-_GATHER = 1 << 22  # tokens moved at a time
-_COLUMNS = {"input_ids": np.int32, "loss": np.bool_}
-_WEIGHTS = {"weights": np.float32}
+_GATHER = 1 << 20  # tokens moved at a time
+_COLUMNS: dict[str, type[np.generic]] = {"tokens": np.int32}
+_WEIGHTS: dict[str, type[np.generic]] = {"weights": np.float32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +156,7 @@ def _tokenise(
         conversations=0,
         cut=0,
         tokens_lost=0,
+        trained_tokens=0,
         trained_turns=0,
         thoughtless_turns=0,
         rewritten_turns=0,
@@ -216,7 +217,7 @@ def _add(config: Config, encoded: Encoded, spill: Spill, counts: Counter[str]) -
         turns[piece] = encoded.turns[piece]
         turns[piece.start] = 0  # nothing comes before it in its segment
     kept = [piece for piece in kept if turns[piece].any()]
-    columns: dict[str, NDArray[Any]] = {"input_ids": encoded.input_ids, "loss": turns > 0}
+    columns: dict[str, NDArray[Any]] = {"tokens": marked(encoded.input_ids, turns > 0)}
     if config.loss_weights:
         columns["weights"] = _weights(turns)
     for piece in kept:
@@ -227,6 +228,7 @@ def _add(config: Config, encoded: Encoded, spill: Spill, counts: Counter[str]) -
             detail=f"{length} tokens; what is learnt comes after the first {most}",
         )
     counts["tokens_lost"] -= sum(piece.stop - piece.start for piece in kept)
+    counts["trained_tokens"] += int(np.count_nonzero(turns))
     counts["trained_turns"] += int(np.count_nonzero(np.bincount(turns)[1:]))
     counts["thoughtless_turns"] += encoded.thoughtless
     counts["rewritten_turns"] += encoded.rewritten
@@ -242,33 +244,22 @@ def _weights(turns: NDArray[np.int32]) -> NDArray[np.float32]:
 
 
 def _pack(config: Config, spill: Spill, pad: int, writer: Writer) -> None:
-    lengths = spill.lengths
+    lengths, found = spill.lengths, writer.figures
     rows = plan(lengths, config.max_length, seed=config.seed)
-    trained, padded, slices = 0, 0, 0
+    padded, slices = 0, 0
     if len(rows):
-        columns = spill.read()
-        moved = batches(
-            rows,
-            lengths,
-            columns,
-            multiple=config.multiple,
-            pad=pad,
-            most=_GATHER,
-            # So that the weights' mean is 1 over all that is learnt, and steps are as long as ever.
-            scale=np.count_nonzero(columns["loss"]) / max(writer.figures["trained_turns"], 1),
-        )
-        for batch in moved:
+        # So that the weights' mean is 1 over all that is learnt, and steps are as long as ever.
+        scale = found["trained_tokens"] / found["trained_turns"]
+        for batch in batches(
+            rows, spill, multiple=config.multiple, pad=pad, most=_GATHER, scale=scale
+        ):
             slices += _check_ranks(batch, config.sequence_parallel)
-            labels = batch.column("labels").values.to_numpy()
-            trained += int(np.count_nonzero(labels != NO_LOSS))
-            padded += len(labels)
+            padded += len(batch.column("input_ids").values)
             writer.add_batch(batch)
-            spill.forget()
     tokens = int(lengths.sum())
     writer.figures |= {
         "segments": len(lengths),
         "tokens": tokens,
-        "trained_tokens": trained,
         "padding_tokens": padded - tokens,
         "rank_slices": slices,
         **_fit(rows, lengths, config),
