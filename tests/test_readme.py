@@ -111,6 +111,15 @@ def test_generations_of_somebody_else_s(tmp_path: Path) -> None:
     assert statuses == ["correct", "correct", "wrong"]
 
 
+def test_chats_of_somebody_else_s(tmp_path: Path) -> None:
+    turns = [{"role": role, "content": "x"} for role in ["user", "assistant"] * 2]
+    (tmp_path / "chats.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    ((command),) = commands("chats.jsonl")
+    call(command, tmp_path)
+    ids = pq.read_table(tmp_path / "runs/chats/data").column("id").to_pylist()
+    assert ids == ["chats-1-t0", "chats-1-t1"]
+
+
 @pytest.fixture(scope="module")
 def hub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows in GSM8K's layout, that a small model can sometimes answer."""
