@@ -95,7 +95,7 @@ class Conversations:
                     reply = load("tasks", problem.task).reply(problem, row["messages"], score)
                 if reply is None:
                     self.ended += 1
-                    self.journal.append(_closed(row))
+                    self.journal.append({**_closed(row), "error": _unjudged(turn, score)})
                 else:
                     said: Message = {"role": "user", "content": reply}
                     yield self._request(problem, row["sample"], turn, [*row["messages"], said])
@@ -132,6 +132,16 @@ def _call(problem: Problem, row: Row) -> tuple[Any, ...]:
     """What a judge is called with."""
     answer = row["completion"], row["finish_reason"]
     return (problem.task, problem.answer, problem.payload, *answer, "auto")
+
+
+def _unjudged(turn: int, score: Score | Failure) -> str | None:
+    """Why there is no reply to answer ``turn`` (from 1), if that is not for what it says.
+
+    Without a score's own detail: that may quote the gold answer.
+    """
+    if isinstance(score, Failure):
+        return f"answer {turn} could not be judged: {score.kind}: {score.detail}"
+    return f"answer {turn} could not be judged" if score.status == "error" else None
 
 
 def _closed(row: Row) -> Row:
@@ -191,7 +201,8 @@ class TurnFigures:
 
     def figures(self) -> dict[str, Any]:
         """``turns`` used, a count each; the share of conversations that were right after their
-        first answer, and after their last; those whose next answer was ``not_drawn``."""
+        first answer, and after their last; ``turns_not_drawn``, those that would have gone on if
+        their prompt had fitted and their answer been judged (the column ``error`` says which)."""
         total = max(1, self._turns.total())
         return {
             "turns": {str(turns): count for turns, count in sorted(self._turns.items())},

@@ -120,6 +120,17 @@ def test_a_prompt_that_outgrows_the_context_ends_with_the_answer_before(tmp_path
         assert re.match(r"answer \d was not drawn: the prompt has \d+ tokens of 60", str(row.error))
 
 
+def test_an_answer_that_can_t_be_judged_ends_a_conversation_and_says_so(tmp_path: Path) -> None:
+    unreadable = Problem.make(task="math", source="t", prompt="?", answer="\\frac{1")
+    problems = make_artifact(tmp_path / "problems", [unreadable])
+    args = {"p_correct": "0"}
+    result = sample(problems, tmp_path / "out", max_turns=3, engine_args=args)
+    assert {(len(answers(r)), r.error) for r in rows(tmp_path / "out")} == {
+        (1, "answer 1 could not be judged")
+    }
+    assert result.figures["turns_not_drawn"] == 4
+
+
 def test_a_larger_n_draws_whole_conversations(problems: Path, whole: Path, tmp_path: Path) -> None:
     sample(problems, tmp_path / "out", n=1, max_turns=3)
     sample(problems, tmp_path / "out", n=4, max_turns=3)
