@@ -84,6 +84,7 @@ def chains(links: Sequence[Link], length: int, seed: int) -> Iterator[list[int]]
 def joined(conversations: Sequence[Conversation]) -> Conversation:
     """One conversation of several with the same system message, which comes once.
 
+    All else stays, also the instruction after each problem: a model is asked that way at any turn.
     Its id names all of them; it has a problem's id only where it is of one problem.
     """
     if len(conversations) == 1:

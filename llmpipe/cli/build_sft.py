@@ -7,7 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from llmpipe.cli.options import AsJson, DryRun, Force, Out, Problems, Rollouts, Seed, System
+from llmpipe.cli.options import (
+    AsJson,
+    DryRun,
+    Force,
+    Out,
+    Problems,
+    PromptTemplate,
+    Rollouts,
+    Seed,
+    System,
+)
 from llmpipe.cli.output import Stage
 
 _ROWS = "Rows that llmpipe did not write"
@@ -42,6 +52,7 @@ def build_sft(
     keep_few_shot: Annotated[
         bool, typer.Option("--keep-few-shot", help="Keep the rollout's worked examples.")
     ] = False,
+    prompt_template: PromptTemplate = None,
     fallback: Annotated[
         Literal["gold"] | None,
         typer.Option(help="gold: add the set's own solution where no answer was right."),
@@ -95,6 +106,7 @@ def build_sft(
     """Build conversations with a loss mask by turn."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         from llmpipe.core.paths import find_model
+        from llmpipe.core.prompt_files import read_prompt_template
         from llmpipe.stages.build_sft import Config, run
 
         keys = {
@@ -111,6 +123,7 @@ def build_sft(
             seed=seed,
             system=system,
             keep_few_shot=keep_few_shot,
+            prompt_template=read_prompt_template(prompt_template),
             fallback=fallback,
             mask_mastered=mask_mastered,
             target_entropy=target_entropy,

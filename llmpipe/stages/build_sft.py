@@ -41,6 +41,7 @@ class Config:
     ``turns`` is one of `TURNS` and ``style`` one of `STYLES`; a chain has ``chain_length``
     problems, drawn by ``seed``. ``system`` takes the place of the system message, or is put first
     where there is none. ``keep_few_shot`` keeps the worked examples of the prompt, without loss.
+    ``prompt_template`` is how problems with solutions are put, as in `llmpipe.tasks.ask`.
     ``fallback`` "gold" adds the solutions of problems that were never answered right.
     ``mask_mastered`` and ``target_entropy`` are as in `llmpipe.algo.mastered`. ``keys`` and
     ``split`` say where rows of somebody else's have what (`llmpipe.algo.chat_rows`).
@@ -52,6 +53,7 @@ class Config:
     seed: int = 0
     system: str | None = None
     keep_few_shot: bool = False
+    prompt_template: str | None = None
     fallback: str | None = None
     mask_mastered: float | None = None
     target_entropy: float | None = None
@@ -95,6 +97,11 @@ def run(
             )
         return _from_rows(config, source, out, mode)
     rows = Artifact.open(source, Rollout, Problem)
+    if config.prompt_template and rows.manifest.record != Problem.__name__:
+        raise UserError(
+            f"{source} has the prompts that were sampled: none is put again",
+            "leave --prompt-template out",
+        )
     if config.keys or config.split:
         raise UserError(f"{source} is an artifact: it takes no keys or split", "leave them out")
     if rows.manifest.record == Problem.__name__:
@@ -158,7 +165,8 @@ def _from_problems(config: Config, problems: Artifact, out: Path, mode: Mode) ->
             if not (problem.solution or "").strip():
                 writer.reject(problem.id, "no_solution")
                 continue
-            asked: Message = {"role": "user", "content": ask(problem.task, problem.prompt)}
+            words = ask(problem.task, problem.prompt, config.prompt_template)
+            asked: Message = {"role": "user", "content": words}
             answer: Message = {"role": "assistant", "content": problem.solution or ""}
             conversation = Conversation(
                 id=problem.id,
@@ -173,18 +181,21 @@ def _from_problems(config: Config, problems: Artifact, out: Path, mode: Mode) ->
 
 
 def _from_rows(config: Config, path: Path, out: Path, mode: Mode) -> Result:
-    if config.style != "single" or config.fallback or config.mask_mastered or config.keep_few_shot:
+    of_problems = config.fallback or config.mask_mastered or config.prompt_template
+    if config.style != "single" or config.keep_few_shot or of_problems:
         raise UserError(
             f"{path} was not made by llmpipe: nothing is known of its rows' problems",
-            "leave out --style, --fallback, --mask-mastered and --keep-few-shot",
+            "leave out --style, --fallback, --mask-mastered, --keep-few-shot, --prompt-template",
         )
     source = open_source(path, split=config.split)
+    if not source.columns:
+        raise UserError(f"{path} has no rows", "check the file")
     try:
         keys = find_chat_keys(source.columns, **config.keys)
     except KeyError as e:
         missing = "columns with turns" if e.args[0] == "messages" else f"column {e.args[0]}"
         raise UserError(
-            f"{path} has no {missing}; it has {', '.join(source.columns) or 'no rows'}",
+            f"{path} has no {missing}; it has {', '.join(source.columns)}",
             "--messages-key COLUMN, or --prompt-key COLUMN --response-key COLUMN",
         ) from None
 

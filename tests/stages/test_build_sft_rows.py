@@ -114,6 +114,9 @@ def test_columns_that_are_not_there_are_said(tmp_path: Path) -> None:
         build(source)
     with pytest.raises(UserError, match="no column chat"):
         build(source, keys={"messages": "chat"})
+    (tmp_path / "none.json").write_text("[]")
+    with pytest.raises(UserError, match="has no rows"):
+        build(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("settings", [{"style": "retry"}, {"style": "chain"}, {"fallback": "gold"}])

@@ -255,6 +255,19 @@ def test_solutions_are_chained_by_level(tmp_path: Path) -> None:
     assert all(load("tasks", "math").instruction in text for text in asked)
 
 
+def test_solutions_follow_the_prompt_that_a_template_makes(tmp_path: Path) -> None:
+    one = problem(1, solution="a")
+    source = make_artifact(tmp_path / "problems", [one])
+    config = Config(prompt_template="Q: {prompt}")
+    run_stage(config, source, tmp_path / "out", Mode())
+    (made,) = Artifact.open(tmp_path / "out").iter_rows(Conversation)
+    assert form(made) == [f"Q: {one.prompt}", "*a"]
+    chain = Chain(tmp_path)
+    chain.add(one, ("correct", ["2"]))
+    with pytest.raises(UserError, match="has the prompts that were sampled"):
+        chain.build(prompt_template="Q: {prompt}")
+
+
 def test_problems_of_unknown_difficulty_make_no_chain(tmp_path: Path) -> None:
     source = make_artifact(tmp_path / "problems", [problem(1, solution="a")])
     with pytest.raises(UserError, match="how hard it is"):
