@@ -64,6 +64,8 @@ def holds(old: Artifact, wanted: Mapping[str, int]) -> bool:
 
 
 def keep_unused(journal: Journal, wanted: Mapping[str, int], out: Path) -> None:
-    """Samples of problems that are no longer asked for cost as much as the others: keep them."""
-    if any(problem not in wanted for problem in journal.problems()):
+    """What is no longer asked for cost as much as the rest: keep samples of other problems, and
+    conversations that are not whole (n or the limit has shrunk)."""
+    unasked = any(problem not in wanted for problem in journal.problems())
+    if unasked or next(journal.open_keys(), None):
         _aside(journal.path, out)

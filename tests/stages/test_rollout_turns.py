@@ -141,6 +141,19 @@ def test_a_larger_n_draws_whole_conversations(problems: Path, whole: Path, tmp_p
         sample(problems, tmp_path / "out", max_turns=0)
 
 
+def test_conversations_that_a_smaller_n_leaves_open_are_kept_aside(
+    problems: Path, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        sample(problems, out, max_turns=3, engine_args={"fail_after": "25"})
+    sample(problems, out, n=2, max_turns=3)
+    (aside,) = tmp_path.glob("out.old-*.jsonl")
+    assert any(json.loads(line).get("open") for line in aside.read_text().splitlines())
+    kept = {(r.problem_id, r.sample): r for r in rows(whole)}
+    assert all(kept[r.problem_id, r.sample] == r for r in rows(out))
+
+
 def test_worked_examples_are_no_turns(problems: Path, tmp_path: Path) -> None:
     shots = tmp_path / "shots.jsonl"
     shots.write_text('{"prompt": "What is 1 + 1?", "response": "\\\\boxed{2}"}\n')
