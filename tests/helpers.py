@@ -89,15 +89,19 @@ def verdicts_of(
     rows: Iterable[tuple[Rollout, str]],
     rewards: Mapping[tuple[str, int], Rewards] | None = None,
     problems: Sequence[Problem] = (),
+    examples: int = 4,
 ) -> Path:
-    """Rollouts with a status each as ``folder/verdicts``, beside them what these were made from."""
+    """Rollouts with a status each as ``folder/verdicts``, beside them what these were made from.
+
+    ``examples`` is how many messages of a rollout on mathematics are said to be worked examples.
+    """
     rows = list(rows)
     asked = {"p": make_artifact(folder / "problems", problems)} if problems else {}
     rollouts = make_artifact(
         folder / "rollouts",
         [row for row, _ in rows],
         stage="rollout",
-        details={"few_shot_messages": {"math": 4}},
+        details={"few_shot_messages": {"math": examples}},
         inputs=asked,
     )
     judged = [

@@ -13,8 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import needs_vllm
+from helpers import needs_vllm, problem, rollout, verdicts_of
 from hub import Hub
+
+from llmpipe.core.records import Rewards
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -118,6 +120,26 @@ def test_chats_of_somebody_else_s(tmp_path: Path) -> None:
     call(command, tmp_path)
     ids = pq.read_table(tmp_path / "runs/chats/data").column("id").to_pylist()
     assert ids == ["chats-1-t0", "chats-1-t1"]
+
+
+def test_choosing_among_answers(tmp_path: Path) -> None:
+    problems = [problem(f"p{i}", level=f"Level {i}", solution="As is.") for i in range(3)]
+    rewards = Rewards(outcome=1, format=1)
+    rows = [
+        (rollout(asked.id, s, f"It is {s * 977 + i}."), "wrong" if s < i else "correct")
+        for i, asked in enumerate(problems)
+        for s in range(4)
+    ]
+    given = {(row.problem_id, row.sample): rewards for row, _ in rows}
+    verdicts_of(tmp_path / "runs", rows, given, problems, examples=0)
+    for command in commands("--prefer diverse"):
+        call(command, tmp_path)
+    solutions = pq.read_table(tmp_path / "runs/replaced/data").column("solution").to_pylist()
+    assert solutions == ["It is 0.", "It is 978.", "It is 1956."]
+    pairs = pq.read_table(tmp_path / "runs/pairs/data").to_pylist()
+    assert [pair["problem_id"] for pair in pairs] == ["p1", "p2", "p2"]
+    selected = pq.read_table(tmp_path / "runs/diverse/data").column("problem_id").to_pylist()
+    assert set(selected) == {"p1", "p2"}  # p0 is always solved
 
 
 @pytest.fixture(scope="module")

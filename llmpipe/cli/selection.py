@@ -28,6 +28,7 @@ Keep = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command("select", rich_help_panel=_PANEL)(select)
+    app.command("build-pairs", rich_help_panel=_PANEL)(build_pairs)
 
 
 def select(
@@ -102,6 +103,44 @@ def select(
         for line in _coverage(result.figures):
             typer.echo(line, err=True)
         stage.finish(result)
+
+
+def build_pairs(
+    verdicts: Annotated[Path, typer.Argument(help="Verdicts.")],
+    out: Out,
+    per_problem: Annotated[
+        int | None, typer.Option(help="The most pairs of a problem (all by default).")
+    ] = None,
+    max_length_ratio: Annotated[
+        float, typer.Option(help="How many times as long as the other an answer may be.")
+    ] = 1.5,
+    rejected: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What may be rejected: wrong (read, and wrong) or no_answer; may be repeated.",
+            show_default="wrong",
+        ),
+    ] = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    rollouts: Rollouts = None,
+    problems: Problems = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Preference pairs for DPO: a right answer over a wrong one of like length."""
+    with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.stages.build_pairs import RULES, Config, run
+
+        config = Config(
+            per_problem=per_problem,
+            max_length_ratio=max_length_ratio,
+            rejected=tuple(rejected or ("wrong",)),
+            drop=tuple(drop or RULES),
+            keep=tuple(keep or ()),
+        )
+        stage.finish(run(config, verdicts, out, stage.mode, rollouts=rollouts, problems=problems))
 
 
 def _coverage(figures: Mapping[str, Any]) -> Iterator[str]:

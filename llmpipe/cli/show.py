@@ -221,10 +221,11 @@ def _row(row: Mapping[str, Any]) -> None:
     for name, value in row.items():
         if value is None or value == "{}":
             continue
-        if name == "messages":
+        if isinstance(value, list) and value and isinstance(value[0], dict):  # a chat
+            part = "" if name == "messages" else f"{name}: "
             for message in value:
                 loss = " (loss)" if message.get("train") else ""
-                facts.add_row(message["role"] + loss, escape(message["content"]))
+                facts.add_row(part + message["role"] + loss, escape(message["content"]))
         elif isinstance(value, list):
             facts.add_row(name, _list(value))
         else:

@@ -1,8 +1,9 @@
-"""Rows of rollouts that verdicts speak of, in batches; no text is held."""
+"""What verdicts speak of: rows of rollouts, in batches so that no text is held, and problems."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,3 +42,30 @@ def wanted_batches(
             f"{rollouts.path} lacks {missing} of the rollouts that {verdicts.path} judges",
             "give the rollouts that were verified: --rollouts DIR",
         )
+
+
+class About(NamedTuple):
+    """What tells problems apart beside their text."""
+
+    task: str
+    level: str | None
+    source: str
+
+
+def about(problems: Artifact, verdicts: Artifact, judged: Collection[str]) -> dict[str, About]:
+    """Of the problems whose ids are in ``judged``, a set or dict.
+
+    Raises:
+        UserError: some are not there: they are not the problems of the verdicts.
+    """
+    found: dict[str, About] = {}
+    for batch in problems.batches(["id", *About._fields]):
+        for name, *rest in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            if name in judged:
+                found[name] = About(*rest)
+    if missing := len(judged) - len(found):
+        raise UserError(
+            f"{problems.path} lacks {missing} of the problems that {verdicts.path} is about",
+            "give the problems that were sampled: --problems DIR",
+        )
+    return found

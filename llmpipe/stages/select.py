@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from llmpipe.core.options import check_names, rules_in_force
 from llmpipe.core.records import Problem, Rollout, Verdict
 from llmpipe.core.row_groups import RowGroups
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
-from llmpipe.core.wanted import wanted_batches
+from llmpipe.core.wanted import About, about, wanted_batches
 
 log = logging.getLogger(__name__)
 
@@ -118,14 +118,14 @@ def run(
 
     def build(writer: Writer) -> None:
         found = _read_verdicts(config, judged, writer)
-        about = _about(origins, judged, found) if origins else {}
+        known = about(origins, judged, found) if origins else {}
         _rate(config, found, writer)
-        _read_rollouts(config, sampled, judged, found, about, writer)
+        _read_rollouts(config, sampled, judged, found, known, writer)
         _balance(config, found, writer)
         writer.figures |= _figures(config, found)
-        if about:
-            writer.figures["by_level"] = by_name((about[n].level, p) for n, p in found.items())
-            writer.figures["by_source"] = by_name((about[n].source, p) for n, p in found.items())
+        if known:
+            writer.figures["by_level"] = by_name((known[n].level, p) for n, p in found.items())
+            writer.figures["by_source"] = by_name((known[n].source, p) for n, p in found.items())
         if config.replace and origins:
             _replace(origins, sampled, found, writer)
         else:
@@ -169,28 +169,6 @@ def _problems(config: Config, judged: Artifact, given: Path | None) -> Artifact 
             raise
         log.info("no figures by level and source: %s", e.message)
         return None
-
-
-class _About(NamedTuple):
-    task: str
-    level: str | None
-    source: str
-
-
-def _about(
-    problems: Artifact, verdicts: Artifact, judged: Mapping[str, Solved]
-) -> dict[str, _About]:
-    about = {}
-    for batch in problems.batches(["id", *_About._fields]):
-        for name, *rest in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            if name in judged:
-                about[name] = _About(*rest)
-    if missing := len(judged) - len(about):
-        raise UserError(
-            f"{problems.path} lacks {missing} of the problems that {verdicts.path} is about",
-            "give the problems that were sampled: --problems DIR",
-        )
-    return about
 
 
 def _examples(rollouts: Artifact) -> dict[str, int]:
@@ -244,7 +222,7 @@ def _read_rollouts(
     rollouts: Artifact,
     verdicts: Artifact,
     problems: Mapping[str, Solved],
-    about: Mapping[str, _About],
+    known: Mapping[str, About],
     writer: Writer,
 ) -> None:
     """Look at right answers, and choose among each problem's once all were seen."""
@@ -259,7 +237,7 @@ def _read_rollouts(
         finish = row["finish_reason"]
         if finish == "stop":
             problem.passes("complete")
-        if config.replace and _turns(messages, examples.get(about[name].task, 0)) > 1:
+        if config.replace and _turns(messages, examples.get(known[name].task, 0)) > 1:
             writer.reject(f"{name}/{sample}", "several_turns")
         elif drop := screen(name, sample, finish, Answer(text, partial(_asked, messages))):
             writer.reject(f"{name}/{sample}", drop.reason, drop.detail)

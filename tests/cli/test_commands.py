@@ -23,6 +23,7 @@ COMMANDS = [
     "rollout",
     "verify",
     "select",
+    "build-pairs",
     "build-sft",
     "pack",
     "eval",

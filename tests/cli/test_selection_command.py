@@ -19,7 +19,7 @@ def verdicts(folder: Path) -> None:
         for s in range(4)
     ]
     levels = [problem(f"p{i}", level=level, solution="old") for i, level in enumerate("112")]
-    verdicts_of(folder, rows, problems=levels)
+    verdicts_of(folder, rows, problems=levels, examples=0)
 
 
 def test_what_a_selection_costs_is_said(llmpipe: Llmpipe, tmp_path: Path) -> None:
@@ -76,3 +76,18 @@ def test_replaced_solutions_are_built_from(llmpipe: Llmpipe, tmp_path: Path) -> 
     llmpipe("build-sft", "r", "-o", "sft")
     rows = pq.read_table(tmp_path / "sft/data").to_pylist()
     assert [row["messages"][-1]["content"] for row in rows] == solutions
+
+
+def test_pairs_are_built_and_shown(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    verdicts(tmp_path)
+    said = llmpipe("build-pairs", "verdicts", "-o", "p", "--per-problem", 1, "--json")
+    result = json.loads(said.stdout)
+    assert result["rows"] == 1
+    assert result["dropped"] == {"no_right": 4, "no_partner": 4, "over_per_problem": 2}
+    assert (result["problems"], result["mixed"], result["paired"]) == (3, 2, 1)
+    config = json.loads((tmp_path / "p/manifest.json").read_text())["config"]
+    assert config["rejected"] == ["wrong"]
+    shown = llmpipe("show", "p").stdout
+    assert "chosen: assistant" in shown
+    said = llmpipe("build-pairs", "verdicts", "-o", "q", "--rejected", "truncated", code=2).stderr
+    assert "--rejected truncated makes no pairs" in said
