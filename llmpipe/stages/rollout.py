@@ -328,6 +328,8 @@ def _write(
         reasons[row["finish_reason"]] += 1
         prompt_tokens += row["prompt_tokens"]
         completion_tokens += row["completion_tokens"]
+        if config.max_turns > 1 and writer.read % 100 == 0:  # the last answers are judged
+            writer.progress(writer.read, len(journal))
     total = max(1, reasons.total())
     writer.figures |= {
         "problems": len(ids),

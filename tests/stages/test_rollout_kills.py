@@ -69,3 +69,28 @@ def test_the_main_process(problems: Path, tmp_path: Path, seed: int) -> None:
     rollout.run(config, problems, tmp_path / "whole", Mode())
     assert rows(tmp_path / "out") == rows(tmp_path / "whole")
     assert not run.partial.exists()
+
+
+def test_conversations_of_several_turns(problems: Path, tmp_path: Path, seed: int) -> None:
+    """In any wave: no turn is lost, and what comes of them is what an unbroken run makes."""
+    draw = random.Random(seed)
+    options = ["--engine", "scripted", "--model", "none", "--max-turns", "3", "-n", "4"]
+    options += ["--engine-arg", "delay=0.005"]
+    run = KilledRollout(problems, tmp_path / "out", *options)
+    kills = 0
+    while kills < 8:
+        drawn = functools.partial(run.has, lines=run.lines() + draw.randrange(5, 25))
+        if run.kill(run.start(), drawn, delay=draw.uniform(0, 0.02)):
+            kills += 1
+            if kills % 3 == 0:
+                run.tear(draw.random())
+        else:  # a few lines were left
+            break
+        run.check()
+    assert kills > 4
+    assert any(len(row["messages"]) > 2 for row in run.known.values())
+    run.finish()
+
+    config = rollout.plan(engine="scripted", model="none", n=4, max_turns=3)
+    rollout.run(config, problems, tmp_path / "whole", Mode())
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
