@@ -142,6 +142,36 @@ def pieces(length: int, most: int, overlong: str) -> list[slice]:
     return [slice(0, min(length, most))]
 
 
+def segments_of(row: PackedRow, first: int, end: int) -> PackedRow:
+    """The part of a row that has the segments ``first`` to ``end``: a packed row, too."""
+    bounds = np.cumsum([0, *row.seq_lengths])
+    part = slice(int(bounds[first]), int(bounds[end]))
+    return PackedRow(
+        input_ids=row.input_ids[part],
+        labels=row.labels[part],
+        position_ids=row.position_ids[part],
+        seq_lengths=row.seq_lengths[first:end],
+        loss_weights=row.loss_weights[part] if row.loss_weights is not None else None,
+    )
+
+
+def neighbours(row: PackedRow, most: int) -> PackedRow | None:
+    """Segments of a row that lie side by side: two at least, and more up to ``most`` tokens.
+
+    The two shortest neighbours are among them. None where the row has but one segment.
+    """
+    sizes = np.array(row.seq_lengths)
+    if len(sizes) < 2:
+        return None
+    first = int(np.argmin(sizes[:-1] + sizes[1:]))
+    end = first + 2
+    while end < len(sizes) and sizes[first : end + 1].sum() <= most:
+        end += 1
+    while first and sizes[first - 1 : end].sum() <= most:
+        first -= 1
+    return segments_of(row, first, end)
+
+
 def rank_slices(tokens: int, ranks: int) -> list[slice]:
     """The part of a row that each rank of a sequence-parallel group gets: equal and contiguous.
 

@@ -40,6 +40,9 @@ def pack(
     loss_weights: Annotated[
         bool, typer.Option("--loss-weights", help="Weigh tokens, so that each turn counts as much.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="See on the model that a row's parts don't mix.")
+    ] = False,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -48,9 +51,9 @@ def pack(
     """Tokenise, mask and pack conversations into rows of one length."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         from llmpipe.core.paths import find_model
-        from llmpipe.stages.pack import Config, run
+        from llmpipe.stages import pack
 
-        config = Config(
+        config = pack.Config(
             max_length=max_length,
             seed=seed,
             overlong=overlong,
@@ -59,4 +62,6 @@ def pack(
             shard_rows=shard_rows,
             loss_weights=loss_weights,
         )
-        stage.finish(run(config, conversations, find_model(tokenizer), out, stage.mode))
+        model = find_model(tokenizer)
+        result = pack.run(config, conversations, model, out, stage.mode)
+        stage.finish(pack.check(result, model) if check and not dry_run else result)

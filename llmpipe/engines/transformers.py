@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from llmpipe.algo.prompts import PromptError, Prompts, load_tokenizer
@@ -14,9 +15,11 @@ from llmpipe.core.libraries import needs
 from llmpipe.core.options import check_names, parse_options
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
+from llmpipe.core.records import PackedRow
 from llmpipe.engines._context import check_room, context
 
 _HINT = "pip install torch accelerate"
+_WEIGHTS = ("*.safetensors", "*.bin")
 _OPTIONS = {"batch_size": 16, "device": None, "dtype": "auto", "trust_remote_code": False}
 
 
@@ -57,26 +60,8 @@ class TransformersEngine:
             raise UserError(f"batch_size is {given['batch_size']!r}", "--engine-arg batch_size=16")
         folder = find_model(model)
         trust = bool(given["trust_remote_code"])
-        # Threads that spin while they wait stall each other on a busy machine.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        with needs("torch", _HINT):
-            import torch
-            from transformers import AutoModelForCausalLM
-
-            tokenizer = load_tokenizer(folder, trust_remote_code=trust)
-            device = given["device"] or ("cuda" if torch.cuda.is_available() else "cpu")
-            try:
-                self._model = AutoModelForCausalLM.from_pretrained(
-                    folder, dtype=given["dtype"], local_files_only=True, trust_remote_code=trust
-                )
-                self._model.to(device).eval()
-            except Exception as e:  # a damaged file raises what its reader likes
-                reason = (str(e) or type(e).__name__).splitlines()[0]
-                raise UserError(
-                    f"transformers can't load {folder}: {reason}",
-                    "download the model again, or use another",
-                ) from e
-        self._torch = torch
+        tokenizer = load_tokenizer(folder, trust_remote_code=trust)
+        self._torch, self._model = _load(folder, given["device"], given["dtype"], trust)
         self._tokenizer = tokenizer
         self._name = model
         self._batch_size = given["batch_size"]
@@ -92,6 +77,25 @@ class TransformersEngine:
         self._seeds = sampling.seeds
         self._stops = _stop_ids(self._model, tokenizer)
         self._model.generation_config = _generation_config(sampling, self._stops)
+
+    @classmethod
+    def check_packed(cls, folder: Path, rows: Sequence[PackedRow]) -> Mapping[str, Any]:
+        """Whether the segments of ``rows`` have the logits that they have alone.
+
+        It is asked in float32, in which equal is equal: see `_packed.compare` for the figures.
+
+        Raises:
+            UserError: no torch, or the folder has no weights that can be loaded.
+        """
+        from llmpipe.engines._packed import compare
+
+        if not any(file for pattern in _WEIGHTS for file in folder.glob(pattern)):
+            raise UserError(
+                f"{folder} has a tokenizer, but no weights to check the rows with",
+                "leave out --check, or llmpipe download ORG/NAME gets the model",
+            )
+        torch, model = _load(folder, None, "float32", False)
+        return {**compare(torch, model, rows), "device": model.device.type}
 
     @property
     def seats(self) -> int:
@@ -171,6 +175,28 @@ class TransformersEngine:
 
 
 ENGINE = TransformersEngine
+
+
+def _load(folder: Path, device: Any, dtype: Any, trust: bool) -> tuple[Any, Any]:
+    """Torch, and the model in ``folder`` on ``device``: by default the GPU, where there is one."""
+    # Threads that spin while they wait stall each other on a busy machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    with needs("torch", _HINT):
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        try:
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=dtype, local_files_only=True, trust_remote_code=trust
+            )
+            model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+        except Exception as e:  # a damaged file raises what its reader likes
+            reason = (str(e) or type(e).__name__).splitlines()[0]
+            raise UserError(
+                f"transformers can't load {folder}: {reason}",
+                "download the model again, or use another",
+            ) from e
+    return torch, model
 
 
 def _stop_ids(model: Any, tokenizer: Any) -> list[int]:

@@ -12,7 +12,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,11 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
-from llmpipe.algo.packed_rows import batches, marked, pieces, rank_slices
+from llmpipe.algo.packed_rows import batches, marked, neighbours, pieces, rank_slices
 from llmpipe.algo.packing import Plan, lower_bound, plan, utilisation
 from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
+from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Drop
 from llmpipe.core.records import Conversation, PackedRow
 from llmpipe.core.run import Input, Mode, Result, Spec, Writer, execute
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _BATCH = 256  # conversations tokenised at a time
 _GATHER = 1 << 20  # tokens moved at a time
+_CHECKED_ROWS, _CHECKED_TOKENS = 3, 2048
 _COLUMNS: dict[str, type[np.generic]] = {"tokens": np.int32}
 _WEIGHTS: dict[str, type[np.generic]] = {"weights": np.float32}
 
@@ -87,7 +89,7 @@ def run(
         UserError: no conversations there, no tokenizer with a chat template, or settings that
             don't fit each other.
     """
-    _check(config)
+    _check_config(config)
     sources = [Artifact.open(path, Conversation) for path in conversations]
     inputs: dict[str, Input] = {f"conversations/{i}": s for i, s in enumerate(sources)}
     inputs |= {f"tokenizer/{file.name}": file for file in tokenizer_files(tokenizer)}
@@ -115,7 +117,47 @@ def run(
     return execute(spec, build, mode)
 
 
-def _check(config: Config) -> None:
+def check(result: Result, model: Path) -> Result:
+    """Whether the conversations of a row see each other in a model, as a trainer would give it.
+
+    Some rows, or a few conversations of them, go through the model whole and piece by piece. The
+    figures are under ``check``: see `llmpipe.engines.transformers`. Where the logits or the losses
+    differ, the result wants attention.
+
+    Raises:
+        UserError: the model's folder has no weights, or they can't be loaded.
+    """
+    rows: list[PackedRow] = []
+    for row in Artifact.open(result.out, PackedRow).iter_rows(PackedRow):
+        part = neighbours(row, _CHECKED_TOKENS)
+        rows += [part] if part else []
+        if len(rows) == _CHECKED_ROWS:
+            break
+    if not rows:
+        log.info("%s: no conversations share a row, so that none could see another", result.out)
+        return result
+    found = load("engines", "transformers").check_packed(model, rows)
+    log.info(
+        "%s: checked %d conversations in %d rows: logits differ by %g from those alone (mixed, by "
+        "%g), loss %g and %g alone",
+        result.out,
+        found["segments"],
+        found["rows"],
+        found["logit_difference"],
+        found["logit_difference_mixed"],
+        found["loss_packed"],
+        found["loss_alone"],
+    )
+    attention = result.attention
+    if not found["agree"]:
+        attention = (
+            f"conversations that share a row see each other in {model}: logits are off by "
+            f"{found['logit_difference']:g}"
+        )
+    return replace(result, figures={**result.figures, "check": found}, attention=attention)
+
+
+def _check_config(config: Config) -> None:
     if config.max_length < 2:
         raise UserError(f"max-length is {config.max_length}", "--max-length 4096")
     for name in ("pad_to_multiple_of", "sequence_parallel", "shard_rows"):
