@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -48,6 +51,21 @@ class KilledRollout:
         code = process.wait()
         assert code in {0, -signal.SIGKILL}, self.said()
         return code != 0
+
+    def kill_child(self, process: subprocess.Popen[str], name: str, draw: random.Random) -> bool:
+        """Kill one of those that it started, a few rows after the last one that was killed.
+
+        False if it ended before.
+        """
+        lines = self.lines() + draw.randrange(1, 12)
+        time.sleep(draw.uniform(0, 0.05))
+        while process.poll() is None:
+            found = children(process.pid, name.encode())
+            if found and self.has(lines):
+                os.kill(draw.choice(found), signal.SIGKILL)
+                return True
+            time.sleep(0.001)
+        return False
 
     def finish(self, *options: str) -> None:
         code = self.start(*options).wait(timeout=300)
@@ -109,6 +127,17 @@ class KilledRollout:
             return (self.partial / "journal.jsonl").read_bytes()
         except FileNotFoundError:
             return b""
+
+
+def children(of: int, name: bytes) -> list[int]:
+    """The processes that one has started and that have ``name`` in their command line."""
+    found = []
+    for listed in Path(f"/proc/{of}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            for pid in map(int, listed.read_text().split()):
+                if name in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+    return sorted(found)
 
 
 def _whole(text: bytes) -> bytes:

@@ -6,6 +6,9 @@ the kernel enforces: the worker arms ``ITIMER_PROF`` and leaves ``SIGPROF`` at i
 which ends the process wherever it is. CPU time, not wall time: a busy machine changes no verdict.
 The task in hand is failed, the worker replaced, the rest goes on.
 
+A worker that is killed from outside (by a person, or by a kernel short of memory) is no fault of
+its task: that is given to another worker, and failed only if the same happens there.
+
 Workers are started as fresh interpreters, not forked: they work from threads, notebooks and
 parents that hold a GPU, and end by themselves when the parent is gone.
 """
@@ -30,6 +33,7 @@ from llmpipe.core.wire import Received, interpreter, send
 
 _CHUNK = 32  # tasks sent at a time, by default
 _AHEAD = 4096  # tasks taken from the input before the first result of them is handed out
+_KILLED_STARTS = 3  # in a row, after which it is no accident
 _WALL_SECONDS = 300  # for a worker that waits instead of working, which costs no CPU time
 
 Task = tuple[Any, ...]
@@ -76,6 +80,8 @@ class WorkerPool:
         self._count = workers or len(os.sched_getaffinity(0))
         self._workers: list[_Worker] = []
         self._mapping = False
+        self._killed_starts = 0
+        self._spared: set[int] = set()  # tasks whose worker was killed once
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """One result a task, in the tasks' order: what the function returned, or a `Failure`.
@@ -89,6 +95,7 @@ class WorkerPool:
         if self._mapping:
             raise RuntimeError("this pool is busy with another map(): take a second pool")
         self._mapping = True
+        self._spared.clear()
         try:
             yield from self._map(enumerate(tasks))
         finally:
@@ -146,6 +153,7 @@ class WorkerPool:
             if values is None:
                 yield from self._replace(worker, worker.failure(self._cpu_seconds))
                 continue
+            self._killed_starts = 0
             for value in values:
                 yield worker.tasks.popleft()[0], value
             if values and isinstance(values[-1], Failure) and values[-1].kind == "memory":
@@ -162,11 +170,21 @@ class WorkerPool:
 
         ``failure`` is what became of the task in its hands, where there is one.
         """
+        killed = worker.killed()
         self._drop(worker)
         if not worker.ready:
-            raise RuntimeError(f"a worker for {self._arguments[0]} did not start: {worker.error()}")
-        if failure:
-            yield worker.tasks.popleft()[0], failure
+            self._killed_starts += 1
+            if not killed or self._killed_starts >= _KILLED_STARTS:
+                raise RuntimeError(
+                    f"a worker for {self._arguments[0]} did not start: {worker.error()}"
+                )
+        elif failure:
+            number = worker.tasks[0][0]
+            if not killed or number in self._spared:
+                worker.tasks.popleft()
+                yield number, failure
+            else:
+                self._spared.add(number)
         if worker.tasks:
             self._start().give(worker.tasks)
 
@@ -251,6 +269,10 @@ class _Worker:
 
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def killed(self) -> bool:
+        """Whether it has ended by a signal that it can't have been given by its own limits."""
+        return self._process.poll() == -signal.SIGKILL
 
     def failure(self, cpu_seconds: float) -> Failure:
         """How the process ended."""

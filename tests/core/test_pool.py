@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kills import children
 
 from llmpipe.core import pool as pool_module
 from llmpipe.core.pool import Failure, WorkerPool
@@ -158,14 +160,51 @@ def test_large_tasks_and_results() -> None:
         assert list(pool.map((t,) for t in texts)) == [t * 2 for t in texts]
 
 
-def test_a_worker_killed_from_outside_costs_its_task_only() -> None:
+def test_a_worker_killed_from_outside_costs_no_task() -> None:
     with WorkerPool("pool_targets:act", workers=2) as pool:
         pid = next(pool.map([("pid",)]))
         killer = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
         killer.start()
         results = list(pool.map([("sleep", 2.0)] + [("a",)] * 99))
         killer.join()
-        assert results == [Failure("died", "the worker ended with code -9")] + ["a"] * 99
+        assert results == ["sleep"] + ["a"] * 99
+
+
+def test_workers_killed_as_they_start_are_started_again_but_not_for_ever() -> None:
+    warm_up = [("sleep", 1.0)]
+    with WorkerPool("pool_targets:act", workers=1, warm_up=warm_up) as pool, _killing(2):
+        assert list(pool.map([("a",), ("b",)])) == ["a", "b"]
+    with (
+        WorkerPool("pool_targets:act", workers=1, warm_up=warm_up) as pool,
+        _killing(3),
+        pytest.raises(RuntimeError, match="did not start: exit code -9"),
+    ):
+        list(pool.map([("a",)]))
+
+
+@contextlib.contextmanager
+def _killing(count: int) -> Iterator[None]:
+    """Kill the next ``count`` workers of this process as soon as they are there."""
+
+    seen = set(children(os.getpid(), b"llmpipe.core.worker"))
+    over = threading.Event()
+
+    def kill() -> None:
+        for _ in range(count):
+            new: set[int] = set()
+            while not new and not over.wait(0.01):
+                new = set(children(os.getpid(), b"llmpipe.core.worker")) - seen
+            for pid in new:
+                os.kill(pid, signal.SIGKILL)
+            seen.update(new)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        killer.join()
 
 
 def test_an_idle_worker_killed_from_outside_costs_nothing() -> None:

@@ -8,38 +8,27 @@ import random
 from pathlib import Path
 
 import pytest
-from helpers import make_artifact
 from kills import KilledRollout
-
-from llmpipe.core.artifact import Artifact
-from llmpipe.core.records import Problem, Rollout
-from llmpipe.core.run import Mode
-from llmpipe.stages import rollout
+from scripted_rollouts import make_problems, rows, sample
 
 SEED = int(os.environ.get("LLMPIPE_TEST_SEED", "7"))  # of the moments; it is in the tests' names
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("seed", [SEED])]
 
 
+SCRIPTED = ["--engine", "scripted", "--model", "none", "--max-tokens", "64"]
+
+
 @pytest.fixture
 def problems(tmp_path: Path) -> Path:
-    made = [
-        Problem.make(task="math", source="t", prompt=f"What is {i} + 1?", answer=str(i + 1))
-        for i in range(20)
-    ]
-    return make_artifact(tmp_path / "problems", made)
-
-
-def rows(out: Path) -> list[Rollout]:
-    return list(Artifact.open(out, Rollout).iter_rows(Rollout))
+    return make_problems(tmp_path / "problems", range(20))
 
 
 def test_the_main_process(problems: Path, tmp_path: Path, seed: int) -> None:
     """At the start, while samples are drawn, with a torn last line, and as the table is written
     and put in place; n grows whenever a run ended, so that there is always something to lose."""
     draw = random.Random(seed)
-    options = ["--engine", "scripted", "--model", "none", "--engine-arg", "delay=0.005"]
-    run = KilledRollout(problems, tmp_path / "out", *options)
+    run = KilledRollout(problems, tmp_path / "out", *SCRIPTED, "--engine-arg", "delay=0.005")
     moments = ["start"] * 6 + ["drawing"] * 12 + ["torn"] * 4
     moments += ["new/data/shard-00000.tmp", "new/data/train-00000-of-00001.parquet"] * 3
     moments += ["new/manifest.json"] * 6
@@ -65,8 +54,7 @@ def test_the_main_process(problems: Path, tmp_path: Path, seed: int) -> None:
             n += 1
     run.finish("-n", str(n))
 
-    config = rollout.plan(engine="scripted", model="none", n=n)
-    rollout.run(config, problems, tmp_path / "whole", Mode())
+    sample(problems, tmp_path / "whole", n=n)
     assert rows(tmp_path / "out") == rows(tmp_path / "whole")
     assert not run.partial.exists()
 
@@ -74,9 +62,8 @@ def test_the_main_process(problems: Path, tmp_path: Path, seed: int) -> None:
 def test_conversations_of_several_turns(problems: Path, tmp_path: Path, seed: int) -> None:
     """In any wave: no turn is lost, and what comes of them is what an unbroken run makes."""
     draw = random.Random(seed)
-    options = ["--engine", "scripted", "--model", "none", "--max-turns", "3", "-n", "4"]
-    options += ["--engine-arg", "delay=0.005"]
-    run = KilledRollout(problems, tmp_path / "out", *options)
+    options = ["--max-turns", "3", "-n", "4", "--engine-arg", "delay=0.005"]
+    run = KilledRollout(problems, tmp_path / "out", *SCRIPTED, *options)
     kills = 0
     while kills < 8:
         drawn = functools.partial(run.has, lines=run.lines() + draw.randrange(5, 25))
@@ -91,6 +78,31 @@ def test_conversations_of_several_turns(problems: Path, tmp_path: Path, seed: in
     assert any(len(row["messages"]) > 2 for row in run.known.values())
     run.finish()
 
-    config = rollout.plan(engine="scripted", model="none", n=4, max_turns=3)
-    rollout.run(config, problems, tmp_path / "whole", Mode())
+    sample(problems, tmp_path / "whole", n=4, max_turns=3)
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("kind", "kills"), [("llmpipe engine", 10), ("llmpipe.core.worker", 6)])
+def test_what_the_main_process_started(
+    problems: Path, tmp_path: Path, seed: int, kind: str, kills: int
+) -> None:
+    """Engine processes while they draw, and judges between the waves: the run goes on."""
+    draw = random.Random(seed)
+    run = KilledRollout(
+        problems,
+        tmp_path / "out",
+        *SCRIPTED,
+        *("--gpus", "0,1", "--max-turns", "3", "--engine-arg", "delay=0.005"),
+    )
+    n = 0
+    while kills > 0:
+        n += 4
+        process = run.start("-n", str(n))
+        while kills > 0 and run.kill_child(process, kind, draw):
+            kills -= 1
+        assert process.wait(timeout=300) == 0, run.said()
+        run.check()
+        assert run.complete(problems, n)
+
+    sample(problems, tmp_path / "whole", n=n, max_turns=3)
     assert rows(tmp_path / "out") == rows(tmp_path / "whole")
