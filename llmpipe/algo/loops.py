@@ -24,16 +24,17 @@ def loop(text: str) -> str | None:
 
     It loops where a block of words comes three times or more in a row, with 30 words of prose or
     300 tokens in all of them; and where more than half of it are passages of 40 tokens or more, 10
-    words of prose among them, that it holds already. Of 1,616 public responses to mathematical
-    problems none does: 74 tokens in a row, and a quarter, are the most. Linear in the text, but for
-    a sort.
+    words of prose among them, that it holds already. Of 6,900 public solutions of mathematical
+    problems one is hit, and it does loop; the others have 72 tokens of notation in a row, and a
+    fifth, at most. Linear in the text, but for a sort.
     """
     tokens = _TOKEN.findall(text)
     if len(tokens) < _WORDS:
         return None
     numbers: dict[str, int] = {}
     ids = np.array([numbers.setdefault(t, len(numbers)) for t in tokens])
-    prose = np.cumsum([0, *(bool(_PROSE.fullmatch(t)) for t in tokens)])
+    is_prose = np.array([bool(_PROSE.fullmatch(t)) for t in numbers])
+    prose = np.concatenate(([0], np.cumsum(is_prose[ids])))
     for period in _distances(ids):
         start, stop = _periodic(ids, prose, period)
         if stop:
