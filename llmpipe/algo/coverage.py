@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -57,4 +58,10 @@ def by_name(named: Iterable[tuple[str | None, Solved]]) -> dict[str, dict[str, i
             count["problems"] += 1
             count["solved"] += problem.correct > 0
             count["kept"] += bool(problem.kept)
-    return dict(sorted(counts.items()))
+    return {name: counts[name] for name in sorted(counts, key=_in_order)}
+
+
+def _in_order(name: str) -> list[str | int]:
+    """Numbers by their size: "Level 9" before "Level 10"."""
+    parts = re.split(r"([0-9]+)", name)  # every second one is a number
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)]

@@ -13,8 +13,10 @@ _PROSE = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _COPIES = 3  # of a block, one after the other
 _WORDS = 30  # of prose in them; \frac{1}{2} has none
+_DIFFERENT = 5  # of these in the block; a way through a maze has four
 _TOKENS = 300  # or of anything: a matrix of zeros may be large
-_PASSAGE, _PROSE_IN_PASSAGE = 40, 10  # tokens, and words of prose among them
+_PASSAGE = 40  # tokens
+_DIFFERENT_IN_PASSAGES = 10  # words of prose in all of them
 _PERIODS = 8  # distances looked at
 _WINDOW = 8  # tokens by which they are found
 
@@ -22,11 +24,11 @@ _WINDOW = 8  # tokens by which they are found
 def loop(text: str) -> str | None:
     """What a text repeats without end, or None.
 
-    It loops where a block of words comes three times or more in a row, with 30 words of prose or
-    300 tokens in all of them; and where more than half of it are passages of 40 tokens or more, 10
-    words of prose among them, that it holds already. Of 6,900 public solutions of mathematical
-    problems one is hit, and it does loop; the others have 72 tokens of notation in a row, and a
-    fifth, at most. Linear in the text, but for a sort.
+    It loops where a block of words comes three times or more in a row, with 30 words of prose in
+    all and five different ones, or 300 tokens of any kind; and where more than half of it are
+    passages of 40 tokens or more that it holds already, with ten different words of prose. Of 6,900
+    public solutions of mathematical problems one is hit, and it does loop; the others have 72
+    tokens of notation in a row, and a fifth, at most. Linear in the text, but for a sort.
     """
     tokens = _TOKEN.findall(text)
     if len(tokens) < _WORDS:
@@ -36,18 +38,20 @@ def loop(text: str) -> str | None:
     is_prose = np.array([bool(_PROSE.fullmatch(t)) for t in numbers])
     prose = np.concatenate(([0], np.cumsum(is_prose[ids])))
     for period in _distances(ids):
-        start, stop = _periodic(ids, prose, period)
-        if stop:
-            block = _excerpt(text, start, start + period)
-            return f"{(stop - start) // period} times in a row: {block}"
+        for start, stop in _periodic(ids, period):
+            block = np.unique(ids[start : start + period])
+            told = prose[stop] - prose[start] >= _WORDS and is_prose[block].sum() >= _DIFFERENT
+            if told or stop - start >= _TOKENS:
+                said = _excerpt(text, start, start + period)
+                return f"{(stop - start) // period} times in a row: {said}"
     again = np.zeros(len(ids) + 1, np.int64)  # +1 where such a passage begins, -1 behind it
-    said = _earlier(ids, _PASSAGE) >= 0
-    said &= prose[_PASSAGE:] - prose[: len(said)] >= _PROSE_IN_PASSAGE
-    repeated = np.flatnonzero(said)
-    np.add.at(again, repeated, 1)
-    np.add.at(again, np.minimum(repeated + _PASSAGE, len(ids)), -1)
-    share = np.count_nonzero(np.cumsum(again)[:-1]) / len(ids)
-    return f"{share:.0%} of it are passages said before" if share > 0.5 else None
+    starts = np.flatnonzero(_earlier(ids, _PASSAGE) >= 0)
+    again[starts] += 1
+    again[starts + _PASSAGE] -= 1
+    covered = ids[np.cumsum(again)[:-1] > 0]
+    varied = is_prose[np.unique(covered)].sum() >= _DIFFERENT_IN_PASSAGES
+    share = len(covered) / len(ids)
+    return f"{share:.0%} of it are passages said before" if varied and share > 0.5 else None
 
 
 def _earlier(ids: NDArray[np.int64], width: int) -> NDArray[np.int64]:
@@ -75,15 +79,13 @@ def _distances(ids: NDArray[np.int64]) -> list[int]:
     return [int(d) for d in likely if counts[d] >= _WINDOW]
 
 
-def _periodic(ids: NDArray[np.int64], prose: NDArray[np.int64], period: int) -> tuple[int, int]:
-    """The first stretch of enough copies, and enough in them, of a block so long; else (0, 0)."""
+def _periodic(ids: NDArray[np.int64], period: int) -> list[tuple[int, int]]:
+    """Where enough copies of a block so long stand one after the other."""
     equal = np.concatenate(([False], ids[period:] == ids[:-period], [False]))
     starts, stops = np.flatnonzero(np.diff(equal.astype(np.int8))).reshape(-1, 2).T
     stops = stops + period
-    lengths = stops - starts
-    enough = (prose[stops] - prose[starts] >= _WORDS) | (lengths >= _TOKENS)
-    hits = np.flatnonzero(enough & (lengths >= _COPIES * period))
-    return (int(starts[hits[0]]), int(stops[hits[0]])) if len(hits) else (0, 0)
+    long = stops - starts >= _COPIES * period
+    return list(zip(starts[long].tolist(), stops[long].tolist(), strict=True))
 
 
 def _excerpt(text: str, start: int, stop: int) -> str:
