@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from llmpipe.engines._start import start
 from llmpipe.stages import rollout
 
 _PLUGIN = """
-import os, sys
+import dataclasses, os, subprocess, sys
 from llmpipe.engines.scripted import ScriptedEngine
 
 class ENGINE(ScriptedEngine):
@@ -34,6 +35,8 @@ class ENGINE(ScriptedEngine):
         super().__init__(model, sampling, options)
         if model == "dies":
             sys.exit("no luck today")
+        if model == "with workers":
+            self._worker = subprocess.Popen(["sleep", "98765.4321"])
         if model.startswith("dies after "):
             lives = model.removeprefix("dies after ")
             if os.path.exists(lives):
@@ -43,10 +46,17 @@ class ENGINE(ScriptedEngine):
     def _answer(self, request):
         if "poison" in request.problem.prompt:
             os.kill(os.getpid(), 9)
+        answer = super()._answer(request)
+        if self._model == "with workers":
+            return answer
         cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         text = os.environ["CUDA_VISIBLE_DEVICES"] + " on " + cores
-        import dataclasses
-        return dataclasses.replace(super()._answer(request), text=text)
+        return dataclasses.replace(answer, text=text)
+
+    def close(self):
+        if self._model == "with workers":
+            self._worker.kill()
+            self._worker.wait()
 """
 
 
@@ -87,6 +97,16 @@ def _engines(of: int, number: str = "") -> list[int]:
         for pid in map(int, child.read_text().split()):
             if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(title):
                 found.append(pid)
+    return found
+
+
+def _workers() -> list[Path]:
+    """What engines "with workers" have started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cmdline").read_bytes() == b"sleep\x0098765.4321\0":
+                found.append(folder)
     return found
 
 
@@ -190,12 +210,14 @@ def test_engines_have_their_devices_cores_and_whole_problems(plugin: str) -> Non
 
 def test_what_ends_every_process_is_one_error_and_costs_no_other(plugin: str) -> None:
     wanted = [*_requests(12), *_requests(1, samples=1, prompt="poison {}"), *_requests(8)]
-    engine = start(plugin, "any", Sampling(), {"window": "4"}, gpus="0,1")
+    engine = start(plugin, "with workers", Sampling(), {"window": "4"}, gpus="0,1")
     try:
         made = list(engine.stream(wanted))
         restarts = engine.describe()["restarts"]
+        _wait_for(lambda: len(_workers()) == 2)  # none of those that were killed
     finally:
         engine.close()
+    assert not _workers()
     assert Counter(id(g.request) for g in made) == Counter(map(id, wanted))
     [failed] = [g for g in made if g.finish_reason == "error"]
     assert failed.request.problem.prompt == "poison 0"
@@ -243,12 +265,6 @@ def test_an_engine_that_never_comes_back_is_done_without(
     assert "engine 1 (1) ended again (exit code 3" in caplog.text
 
 
-def _rollout(problems: Path, out: Path, *extra: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "llmpipe", "rollout", str(problems), "-o", str(out)]
-    command += ["--engine", "scripted", "--model", "none", "-n", "4", "--max-tokens", "64", *extra]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=out.parent)
-
-
 @pytest.fixture
 def problems(tmp_path: Path) -> Path:
     rows = [
@@ -260,23 +276,27 @@ def problems(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_with_the_parent_all_engines_are_gone(
-    problems: Path, tmp_path: Path, how: signal.Signals
+    plugin: str, problems: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
     out = tmp_path / "out"
-    process = _rollout(problems, out, "--gpus", "0,1,2", "--engine-arg", "delay=0.1")
+    command = [sys.executable, "-m", "llmpipe", "rollout", str(problems), "-o", str(out), "-n", "4"]
+    command += ["--engine", plugin, "--model", "with workers", "--max-tokens", "64"]
+    command += ["--gpus", "0,1,2", "--engine-arg", "delay=0.1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     journal = tmp_path / "out.partial/journal.jsonl"
     _wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 4)
     engines = _engines(process.pid)
     assert len(engines) == 3
+    assert _workers()
     process.send_signal(how)
     _, said = process.communicate(timeout=60)
-    _wait_for(lambda: all(map(_gone, engines)))
+    _wait_for(lambda: all(map(_gone, engines)) and not _workers())
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert "the same command goes on from there" in said
         assert "Traceback" not in said
     # Another number of engines may go on with it, and none but this process.
-    options = {"engine": "scripted", "model": "none", "n": 4, "max_tokens": 64}
+    options = {"engine": plugin, "model": "with workers", "n": 4, "max_tokens": 64}
     rollout.run(rollout.plan(**options), problems, out, Mode())
     assert Artifact.open(out, Rollout).rows == 200
     whole = tmp_path / "whole"
