@@ -38,18 +38,21 @@ def begun_with(path: Path) -> dict[str, Any]:
 class Journal:
     """Open the journal at ``path``, or begin one with ``header`` at the first row.
 
-    ``header`` is what JSON can hold, and is read back the same. ``len`` and ``in`` are about
-    finished samples.
+    ``header`` is what JSON can hold, and is read back the same; of an older one, ``defaults`` says
+    what a key means that it lacks. ``len`` and ``in`` are about finished samples.
 
     Raises:
         UserError: it was begun with another header, or a line before the last is damaged.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, header: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> None:
         self.path = path
         self._index = SampleIndex()
         self._end = 0
         self._header = header
+        self._defaults = defaults or {}
         self._file: BinaryIO | None = None
         self._syncer: Syncer | None = None
         if path.exists() and self._repair() and self._read_index():
@@ -101,6 +104,7 @@ class Journal:
                 raise self._damaged(number) from None
         if twice:
             log.warning("%s has %d samples twice: the first of each is kept", self.path, twice)
+        found = {**self._defaults, **found}
         changed = [
             f"{k} was {json.dumps(found.get(k))}, is now {json.dumps(self._header.get(k))}"
             for k in sorted(found.keys() | self._header.keys())
@@ -148,6 +152,10 @@ class Journal:
     def samples(self, problem_id: str) -> Iterator[int]:
         """The numbers of a problem's finished samples, ascending."""
         return self._index.samples(problem_id)
+
+    def is_open(self, problem_id: str, sample: int) -> bool:
+        """Whether this is a conversation that goes on."""
+        return self._index.place(problem_id, sample, open_=True) is not None
 
     def open_keys(self) -> Iterator[tuple[str, int]]:
         """Problem and sample number of the conversations that go on.
@@ -222,12 +230,14 @@ class Journal:
 
     def close(self) -> None:
         """Have the disk hold all of it. No row can be added any more."""
-        if self._syncer:
-            self._syncer.stop()
-            self._syncer = None
-            self.sync()
-        if self._file:
-            self._file.close()
+        syncer, self._syncer = self._syncer, None
+        try:
+            if syncer:
+                syncer.stop()
+                self.sync()
+        finally:
+            if self._file:
+                self._file.close()
 
     def __enter__(self) -> Self:
         return self

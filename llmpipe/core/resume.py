@@ -24,12 +24,13 @@ def open_journal(config: Any, partial: Path, out: Path, mode: Mode) -> Journal:
     when it is forced again after a kill; the journal of another run is moved aside, not deleted.
     """
     path = partial / "journal.jsonl"
-    begun = begun_with(path)
+    defaults = counted(config, {})
+    begun = {**defaults, **begun_with(path)}
     fresh = mode.force or bool(begun.get("fresh"))
     header = {"journal": 1, **counted(config, plain(config)), "fresh": fresh}
     if path.exists() and begun != header and (mode.force or mode.remake):
         _aside(path, out)
-    return Journal(path, header)
+    return Journal(path, header, defaults)
 
 
 def _aside(path: Path, out: Path) -> None:

@@ -34,10 +34,16 @@ class Syncer:
         self._wanted.set()
 
     def stop(self) -> None:
-        """Sync no more; the last second is the caller's to sync."""
+        """Sync no more; the last second is the caller's to sync.
+
+        Raises:
+            OSError: what was written before could not be synced. The kernel says so only once.
+        """
         self._stopped.set()
         self._wanted.set()
         self._thread.join()
+        if self._error:
+            raise self._error
 
     def _run(self) -> None:
         while True:

@@ -66,7 +66,8 @@ class Conversations:
         for problem in self.problems.iter_rows(Problem):
             messages = None
             for sample in range(self.wanted.get(problem.id, 0)):
-                if (problem.id, sample) in self.journal or self._open(problem, sample):
+                key = (problem.id, sample)
+                if key in self.journal or self.journal.is_open(*key):
                     continue
                 messages = messages or self.opening(problem)
                 yield self._request(problem, sample, 0, messages)

@@ -74,6 +74,8 @@ def test_a_conversation_is_open_until_a_row_ends_it(tmp_path: Path) -> None:
             assert list(journal.open_keys()) == [("a", 0), ("b", 2)]
             assert journal.open_row("a", 0) == turn("a", 0, 2)
             assert journal.open_row("a", 1) is None
+            assert journal.is_open("a", 0)
+            assert not journal.is_open("a", 1)
             assert journal.open_row("c", 0) is None
     with Journal(tmp_path / "j", HEADER) as journal:
         journal.append(row("a", 0, "the end"))
@@ -161,6 +163,16 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         journal.append(row("a", 0))
     with pytest.raises(UserError, match=r"temperature was 1\.0, is now 0\.5"):
         Journal(tmp_path / "j", {**HEADER, "temperature": 0.5})
+
+
+def test_an_older_header_lacks_what_is_at_its_default(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j", HEADER) as journal:
+        journal.append(row("a", 0))
+    newer, defaults = {**HEADER, "max_turns": 1}, {"temperature": 0.5, "max_turns": 1}
+    with Journal(tmp_path / "j", newer, defaults) as journal:
+        assert ("a", 0) in journal
+    with pytest.raises(UserError, match="max_turns was 1, is now 2"):
+        Journal(tmp_path / "j", {**newer, "max_turns": 2}, defaults)
 
 
 def test_what_never_drew_a_row_binds_nobody(tmp_path: Path) -> None:

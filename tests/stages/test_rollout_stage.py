@@ -172,6 +172,24 @@ def test_a_begun_run_is_not_mixed_with_other_settings(problems: Path, tmp_path: 
     assert len(aside.read_text().splitlines()) == 6
 
 
+def test_a_run_begun_before_a_setting_came_to_be_goes_on(problems: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        sample(problems, out, engine_args={"fail_after": "5"})
+    begun = _journal(out)
+    journal = tmp_path / "out.partial/journal.jsonl"
+    header, rest = journal.read_text().split("\n", 1)
+    older = json.loads(header)
+    del older["max_turns"], older["prompt_template"]
+    journal.write_text(json.dumps(older) + "\n" + rest)
+
+    sample(problems, out, Mode(remake=True))
+    assert not list(tmp_path.glob("out.old-*"))
+    found = {(r.problem_id, r.sample): r for r in rows(out)}
+    assert len(found) == 40
+    assert all(found[r["problem_id"], r["sample"]] == Rollout.from_row(r) for r in begun)
+
+
 def test_a_mistyped_option_leaves_nothing_behind(problems: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no option 'p_corect'"):
         sample(problems, tmp_path / "out", engine_args={"p_corect": "0.9"})
