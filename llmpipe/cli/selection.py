@@ -157,7 +157,7 @@ def _coverage(figures: Mapping[str, Any]) -> Iterator[str]:
     if not left:
         return
     yield f"{left:>9} problems"
-    for step, count in figures["coverage_by_step"].items():
+    for step, count in figures["by_step"].items():
         yield f"{count:>9} {steps[step]}" + (f" ({count - left})" if count < left else "")
         left = count
     for key in ("by_level", "by_source", "by_pass_rate"):

@@ -156,6 +156,8 @@ def _figures(figures: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({_figures(value)})"
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 

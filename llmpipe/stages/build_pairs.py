@@ -82,10 +82,10 @@ def run(
 
     `llmpipe.algo.pairing` says which go together. The prompt is what came before the last answer,
     without worked examples; rollouts of several turns make a pair only if all before it is the
-    same. Answers that make none are rejected as PROBLEM/SAMPLE, with the first reason of: their
-    status, no_wrong or no_right (the problem has answers of one kind), not_stopped, a rule's name,
-    no_prompt, duplicate_text, no_partner (none of like length to the same prompt),
-    over_per_problem.
+    same (their earlier answers have no verdict, and make none). Answers that make none are rejected
+    as PROBLEM/SAMPLE, with the first reason of: their status, no_wrong or no_right (the problem has
+    answers of one kind), no_prompt, not_stopped, a rule's name, duplicate_text, no_partner (none of
+    like length to the same prompt), over_per_problem.
 
     Lengths are in tokens, or in characters for all of a problem's answers where one has no count.
     The figures have the mean lengths of chosen and rejected answers, in characters where any were
@@ -199,11 +199,10 @@ def _seen(
             problem = problems[name]
             right = sample in problem.right
             prompt, last = _parts(row["messages"], examples[name])
-            drop = screens[right](
-                name, sample, row["finish_reason"], Answer(text, partial(asked, prompt))
-            )
-            if not any(m["role"] == "user" for m in prompt) or last[0]["role"] != "assistant":
-                drop = Drop(reason="no_prompt")
+            drop: Drop | None = Drop(reason="no_prompt")
+            if any(m["role"] == "user" for m in prompt) and last[0]["role"] == "assistant":
+                answer = Answer(text, partial(asked, prompt))
+                drop = screens[right](name, sample, row["finish_reason"], answer)
             if drop:
                 writer.reject(f"{name}/{sample}", drop.reason, drop.detail)
             else:

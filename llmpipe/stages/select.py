@@ -367,6 +367,6 @@ def _figures(config: Config, problems: Mapping[str, Solved]) -> dict[str, Any]:
         "mean_pass_rate": round(sum(rates) / len(rates), 4) if rates else 0.0,
         "never_solved": sum(not p.correct for p in all_),
         "always_solved": sum(0 < p.judged == p.correct for p in all_),
-        "coverage_by_step": by_step(all_, (s for s in STEPS if asked_for.get(s, True))),
+        "by_step": by_step(all_, (s for s in STEPS if asked_for.get(s, True))),
         "by_pass_rate": by_name((p.bin, p) for p in all_ if p.correct),
     }

@@ -32,7 +32,7 @@ def test_problems_of_a_pass_rate_in_range(tmp_path: Path) -> None:
     result = run(Config(pass_rate="0.25:1"), verdicts, out, Mode())
     assert kept(out) == [("p2", 0), ("p2", 1)]  # without the ends, as filter has it
     assert ("p1/0", "pass_rate", "1 of 4 correct") in rejects(out)  # an error is no try
-    assert result.figures["coverage_by_step"] == {
+    assert result.figures["by_step"] == {
         "right": 3, "pass_rate": 1, "complete": 1, "faultless": 1
     }  # fmt: skip
     assert result.figures["by_pass_rate"] == {
@@ -49,8 +49,8 @@ def test_rarely_solved_problems_come_first_where_answers_are_limited(tmp_path: P
     result = run(Config(limit=4), verdicts, tmp_path / "out", Mode())
     assert kept(tmp_path / "out") == [("p1", 0), ("p3", 0), ("p4", 0), ("p4", 1)]
     assert result.dropped == {"wrong": 10, "over_limit": 6}
-    assert result.figures["coverage_by_step"]["faultless"] == 4
-    assert result.figures["coverage_by_step"]["limit"] == 3
+    assert result.figures["by_step"]["faultless"] == 4
+    assert result.figures["by_step"]["limit"] == 3
 
 
 def test_as_many_problems_of_each_pass_rate(tmp_path: Path) -> None:
