@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LOOK = 0.5  # seconds between two looks at who is alive
 _PATIENCE = 10.0  # seconds for an engine to end by itself
-_STARTS = 2  # of one that was never loaded
+_STARTS = 3  # of one that was never loaded
 _BARREN = 5  # lives in a row without an answer, of one that was
 
 
@@ -117,12 +117,14 @@ class Fleet:
 
     def _hand_out(self, queue: FleetQueue) -> None:
         loaded = [process for process in self._processes if process.seats]
+        # At the start the others are nearly loaded, too; later on the load of one isn't waited for.
+        sharing = sum(bool(p.seats) or p.post.number not in self._loaded for p in self._processes)
         more = True
         while more:
             more = False
             queue.fill(sum(process.seats for process in loaded))
             left = len(queue) + sum(len(process.has) for process in self._processes)
-            share = -(-left // len(self._processes))  # those that are being loaded will want theirs
+            share = -(-left // max(1, sharing))
             for process in sorted(loaded, key=lambda p: len(p.has) / p.seats):
                 most = min(share, process.seats * (1 if queue.drained else 2))
                 batch = () if process.careful else queue.take(len(process.has), most, process.seats)
