@@ -30,6 +30,9 @@ def init(
 def show(
     folder: Annotated[Path, typer.Argument(help="An artifact, or a folder of artifacts.")],
     rows: Annotated[int, typer.Option(min=0, help="Rows to print of an artifact.")] = 3,
+    row: Annotated[
+        int | None, typer.Option(min=0, help="Print this row alone, from 0 on; packed, all of it.")
+    ] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Print dropped rows.")] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="List leftovers of broken runs, and offer to remove.")
@@ -39,6 +42,10 @@ def show(
         Path | None,
         typer.Option(help="A folder to draw the mazes of the printed rows in, as SVG."),
     ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="The model that packed rows are for, if its folder was moved."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print an artifact: where it came from, what was dropped and why, its first rows."""
@@ -47,4 +54,5 @@ def show(
     if prune:
         printing.prune(folder, yes=yes)
     else:
-        printing.show(folder, rows=rows, rejects=rejects, as_json=as_json, svg=svg)
+        wanted = printing.Wanted(rows=rows, row=row, svg=svg, tokenizer=tokenizer)
+        printing.show(folder, wanted, rejects=rejects, as_json=as_json)

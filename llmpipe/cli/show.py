@@ -5,51 +5,59 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
-import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape as as_markup
 from rich.padding import Padding
 from rich.table import Table
 
 from llmpipe.cli.pictures import Pictures
+from llmpipe.cli.text import escape
 from llmpipe.core.artifact import MANIFEST, REJECTS, Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import RECORDS, Problem
+from llmpipe.core.records import RECORDS, PackedRow, Problem, Record
 from llmpipe.core.tables import read_batches
+
+if TYPE_CHECKING:
+    from llmpipe.cli.packed import PackedText
 
 _out = Console(highlight=False, soft_wrap=False)
 # What is worth a column in a table of stages: a stage's own best figures, in this order.
 _HEADLINES = ("pass@", "utilisation", "coverage", "correct", "tokens_per_second", "kept_share")
 
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to print of an artifact: its first ``rows``, or the one numbered ``row`` (from 0).
+
+    Mazes are drawn in ``svg``, too; packed rows are read by ``tokenizer``, if not by their own.
+    """
+
+    rows: int
+    row: int | None = None
+    svg: Path | None = None
+    tokenizer: str | None = None
 
 
-def escape(text: str) -> str:
-    """Text of rows, so that it can't command the terminal or pass for markup."""
-    return as_markup(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
-
-
-def show(folder: Path, *, rows: int, rejects: bool, as_json: bool, svg: Path | None = None) -> None:
-    """Print what is at ``folder``; mazes of the rows printed are drawn in ``svg``, too.
+def show(folder: Path, wanted: Wanted, *, rejects: bool, as_json: bool) -> None:
+    """Print what is at ``folder``.
 
     Raises:
-        UserError: there is no artifact in it.
+        UserError: there is no artifact in it, or not what is wanted of it.
     """
     if (folder / MANIFEST).is_file():
         artifact = Artifact.open(folder)
         if as_json:
             typer.echo((folder / MANIFEST).read_text(encoding="utf-8").rstrip())
         elif rejects:
-            _rejects(artifact, rows)
+            _rejects(artifact, wanted.rows)
         else:
-            _artifact(artifact, rows, svg)
+            _artifact(artifact, wanted)
         return
     if (folder / ".llmpipe" / "manifest.json").is_file():
         _download(folder, as_json=as_json)
@@ -161,7 +169,7 @@ def _number(value: Any) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def _artifact(artifact: Artifact, rows: int, svg: Path | None) -> None:
+def _artifact(artifact: Artifact, wanted: Wanted) -> None:
     m = artifact.manifest
     facts = Table(box=None, show_header=False)
     facts.add_column(style="bold", no_wrap=True)
@@ -186,13 +194,44 @@ def _artifact(artifact: Artifact, rows: int, svg: Path | None) -> None:
     if record is Problem:
         for name in ("difficulty", "pass_rate"):
             _spread(artifact, name)
-    shown = list(itertools.islice(artifact.iter_rows(record), rows))
+    shown: list[Any] = _shown(artifact, record, wanted)
+    texts = _texts(artifact, wanted) if record is PackedRow else None
     pictures = Pictures(artifact, shown)
-    for row in shown:
+    for number, row in enumerate(shown, start=wanted.row or 0):
+        if texts:
+            texts.print(number, row, _out, whole=wanted.row is not None)
+            continue
         _row(row.as_row())
         pictures.draw(row, _out)
-        if svg and (file := pictures.write(row, svg)):
+        if wanted.svg and (file := pictures.write(row, wanted.svg)):
             _out.print(f"drawn in {escape(str(file))}", style="dim")
+
+
+def _shown(artifact: Artifact, record: type[Record], wanted: Wanted) -> list[Record]:
+    if wanted.row is None:
+        return list(itertools.islice(artifact.iter_rows(record), wanted.rows))
+    before = wanted.row
+    for batch in artifact.batches(record.SCHEMA.names):
+        if before < len(batch):
+            return [record.from_row(row) for row in batch.slice(before, 1).to_pylist()]
+        before -= len(batch)
+    raise UserError(
+        f"{artifact.path} has {artifact.rows} rows, and the first has number 0",
+        f"llmpipe show {artifact.path}",
+    )
+
+
+def _texts(artifact: Artifact, wanted: Wanted) -> PackedText | None:
+    """What prints packed rows as text; None, with a word why, where only their numbers are left."""
+    from llmpipe.cli.packed import PackedText
+
+    try:
+        return PackedText(artifact, wanted.tokenizer)
+    except UserError as e:
+        if wanted.tokenizer or wanted.row is not None:
+            raise
+        typer.echo(f"Numbers only: {e.message}. Try: {e.hint}", err=True)
+        return None
 
 
 def _samples(samples: Mapping[str, Any], dropped: Mapping[str, int]) -> None:
