@@ -26,7 +26,7 @@ def pack(
     max_length: Annotated[int, typer.Option(help="The most tokens in a row.")] = 8192,
     overlong: Annotated[
         Literal["drop", "truncate", "split"],
-        typer.Option(help="What is done with a longer conversation; truncated, it has no answer."),
+        typer.Option(help="What is done with a longer conversation; truncated, it loses its end."),
     ] = "drop",
     pad_to_multiple_of: Annotated[
         int, typer.Option(help="Pad rows to a multiple of so many tokens.")

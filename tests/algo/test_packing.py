@@ -132,6 +132,14 @@ def test_looking_ahead_fills_what_best_fit_leaves_open() -> None:
     assert best_fit_decreasing(lengths, 100) == 3
 
 
+def test_where_looking_ahead_needs_more_rows_best_fit_is_taken() -> None:
+    lengths = np.array([33, 24, 19, 18, 12, 6, 4, 4])
+    counts = np.bincount(lengths)
+    order, begins = np.argsort(lengths, kind="stable"), np.cumsum(counts) - counts
+    assert packing_kernels.look_ahead(41, packing.WIDTH, counts, begins, order, lengths * 0) == 4
+    assert len(plan(lengths, 41)) == best_fit_decreasing(lengths.tolist(), 41) == 3
+
+
 @pytest.mark.parametrize(("kind", "capacity"), [("reasoning", 16384), ("maze", 4096)])
 def test_leaves_almost_nothing_open(kind: str, capacity: int) -> None:
     lengths = some(kind, 30_000)
