@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,21 @@ def test_it_says_what_a_dict_says(puts: list[tuple[str, int, int, bool]]) -> Non
         assert list(index.samples(problem, open_=True)) == opened
     assert (index.finished, index.open) == (len(finished), len(going_on))
     assert list(index.problems()) == list(dict.fromkeys(p for p, *_ in puts))
+
+
+def test_a_sample_costs_bytes_not_objects() -> None:
+    ids = [f"{i:016x}" for i in range(10_000)]
+    tracemalloc.start()
+    try:
+        index = SampleIndex()
+        for place, problem in enumerate(ids, 1):
+            for sample in (3, 0, 7, 1, 2, 5, 4, 6):
+                index.put(problem, sample, place)
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert index.finished == 80_000
+    assert size / index.finished < 40
 
 
 @pytest.mark.parametrize("sample", [-1, 1 << 40])
