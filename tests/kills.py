@@ -58,12 +58,13 @@ class KilledRollout:
         False if it ended before.
         """
         lines = self.lines() + draw.randrange(1, 12)
-        time.sleep(draw.uniform(0, 0.05))
         while process.poll() is None:
             found = children(process.pid, name.encode())
             if found and self.has(lines):
-                os.kill(draw.choice(found), signal.SIGKILL)
-                return True
+                time.sleep(draw.uniform(0.02, 0.1))
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                    os.kill(draw.choice(found), signal.SIGKILL)
+                    return True
             time.sleep(0.001)
         return False
 
@@ -101,7 +102,10 @@ class KilledRollout:
         for text in _whole(self._bytes()).splitlines()[1:]:
             row = json.loads(text)
             key = (row["problem_id"], row["sample"])
-            assert key not in found or _goes_on(found[key], row), f"{key} twice in the journal"
+            before = found.get(key)
+            if before:
+                assert before.get("open"), f"{key} is in the journal twice"
+                assert _goes_on(before, row), f"{key} has changed"
             found[key] = row
         if (self.out / MANIFEST).is_file():
             table = Artifact.open(self.out, Rollout)

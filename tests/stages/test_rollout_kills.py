@@ -1,4 +1,4 @@
-"""Fifty kills at random moments: nothing journalled is lost, nothing is there twice."""
+"""Over fifty kills at random moments: nothing journalled is lost, nothing is there twice."""
 
 from __future__ import annotations
 
