@@ -295,12 +295,13 @@ class Pair(_Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedRow(_Row):
-    """A training row of several conversations, end to end.
+    """A training row of several segments, end to end: conversations, or pieces of long ones.
 
     ``input_ids``, ``labels`` (-100 where there is no loss) and ``position_ids`` (0 at the start of
-    each conversation) have one entry a token; ``seq_lengths`` has one a conversation and sums to
-    their length. The name is TRL's. ``loss_weights``, where there are some, are 0 where there is no
-    loss, and have the mean 1 over all other tokens of the set.
+    each segment) have one entry a token; ``seq_lengths`` has one a segment and sums to their
+    length: the last one of a row takes in its padding. The name is TRL's. ``loss_weights``, where
+    there are some, are 0 where there is no loss, and have the mean 1 over all other tokens of the
+    set.
     """
 
     SCHEMA: ClassVar[pa.Schema] = pa.schema(
