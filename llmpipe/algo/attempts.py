@@ -40,7 +40,7 @@ class Attempts:
         self._verdicts = RowGroups([verdicts])
         self._rollouts = RowGroups([rollouts])
         self._wrong: dict[str, list[tuple[int, int]]] = {}  # row and sample
-        self._first: dict[str, int] = {}  # of problems that were never answered right
+        self._first: dict[str, int] = {}  # a problem's first row
         self._right: dict[str, set[int]] = {}
         self._judged: Counter[str] = Counter()
         if verdicts.rows != rollouts.rows:

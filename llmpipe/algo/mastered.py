@@ -1,8 +1,8 @@
 """Dynamic masking of well-mastered positive tokens, as in UloRL (arXiv 2507.19766).
 
 A token of a right answer is well mastered where the model gave it a probability of at least a
-threshold (the paper's is 0.99). Training on these is what makes the entropy of a model collapse, so
-they get no loss while its mean over tokens is under a target; else they are learnt as all others.
+threshold, such as 0.99. Training on these makes the entropy of a model collapse, so they get no
+loss while its mean over tokens is under a target; else they are learnt as all others.
 
 The entropy is estimated by the mean of -log p over the sampled tokens, in nats. In expectation that
 is the entropy where answers were sampled at temperature 1 and top-p 1; at a lower temperature or

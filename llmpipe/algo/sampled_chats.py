@@ -118,7 +118,8 @@ class SampledChats:
                 several += _answers(conversation) > 1
                 yield Made(conversation, problem, row["sample"], self._sampled(row))
             self._writer.progress(self._writer.read, self._rollouts.rows)
-        self._writer.figures["several_answers"] = several
+        if several:
+            self._writer.figures["several_answers"] = several
 
     def retries(self, attempts: Attempts, reply: Reply) -> Iterator[Made]:
         """Right answers after a wrong one to the same problem and what ``reply`` says to that.

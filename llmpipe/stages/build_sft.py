@@ -272,7 +272,7 @@ def _from_rollouts(
         if attempts and config.fallback:
             made = itertools.chain(made, chats.gold(attempts))
         _write(config, made, writer, tokenizer=tokenizer, rollouts=rollouts)
-        several = writer.figures["several_answers"]
+        several = writer.figures.get("several_answers")
         if several and config.style != "retry" and config.turns != "last":
             log.warning(
                 "%d rollouts have several answers, of which only the last is right, and all are "
