@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import make_artifact, rejects
+from helpers import make_artifact, needs_vllm, rejects
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
+from llmpipe.core.plugins import load
+from llmpipe.core.protocols import Request, Sampling
 from llmpipe.core.records import Conversation, Message, PackedRow, Problem, Rollout
 from llmpipe.core.run import Mode, Result
 from llmpipe.stages.build_sft import Config, run
@@ -206,3 +208,41 @@ def test_masking_goes_by_the_prompt_that_was_sampled(
 ) -> None:
     with pytest.raises(UserError, match=message):
         build(tmp_path, smol_model, sampled(tokenizer, 0, set(), "q", "It is 6."), **settings)
+
+
+@pytest.mark.slow
+@needs_vllm
+def test_what_vllm_samples_is_what_is_trained_on(tmp_path: Path, smol_model: Path) -> None:
+    """Its prompt, tokens and end of turn lie where the chat template puts them."""
+    sampling = Sampling(temperature=0.7, max_tokens=48, logprobs=True)
+    engine = load("engines", "vllm")(str(smol_model), sampling, {"max_num_seqs": "4"})
+    asked: list[Message] = [{"role": "user", "content": PROBLEM.prompt}]
+    requests = [Request(problem=PROBLEM, sample=i, seed=i, messages=asked) for i in range(8)]
+    made_by = {g.request.sample: g for g in engine.stream(requests)}
+    engine.close()
+    rollouts = [
+        Rollout(
+            problem_id=PROBLEM.id,
+            sample=i,
+            seed=i,
+            messages=[*asked, {"role": "assistant", "content": g.text}],
+            completion=g.text,
+            finish_reason=g.finish_reason,
+            prompt_tokens=g.prompt_tokens,
+            completion_tokens=g.completion_tokens,
+            token_ids=g.token_ids,
+            logprobs=g.logprobs,
+        )
+        for i, g in sorted(made_by.items())
+    ]
+    build(tmp_path, smol_model, *rollouts)
+    # Now and then a model samples other tokens than its text is read in.
+    assert {reason for _, reason, _ in rejects(tmp_path / "out")} <= {"tokens_differ"}
+    kept = made(tmp_path)
+    assert len(kept) >= 6
+    for one in kept:
+        g = made_by[int(one.id.rpartition("-")[2])]
+        first, count = g.prompt_tokens, g.completion_tokens
+        assert (one.token_ids or [])[first : first + count] == g.token_ids
+        learnt = [p < math.log(0.99) for p in g.logprobs or ()]
+        assert [bool(m) for m in (one.loss_mask or [])[first : first + count]] == learnt
