@@ -1,144 +1,309 @@
-"""Throughput of the vllm engine's stream() against bare LLM.generate, on the same requests.
+"""What `llmpipe rollout` adds to vLLM, and what seeds cost: tokens a second beside LLM.generate.
 
-Both sides have the same settings and seeds; each runs in a fresh process, in alternating order.
-The clock of stream() includes rendering and tokenizing the prompts; LLM.generate gets token ids.
-CPU seconds are those of the one process: on a busy machine without a GPU they are the fair measure.
+Two processes load the model once each, and take turns: one runs the whole stage (seeds, prompts,
+the journal, the final table), the other vLLM's own `LLM.generate` on the same prompts, seeds and
+lengths, which gets token ids. Every answer has its problem's length (no end token stops it), all of
+one length or long-tailed, so that all sides draw the same number of tokens. The sides:
 
-    python benchmarks/rollout.py [--model M] [--requests N] [--max-tokens T] [--rounds R]
+    generate   one request a sample, each with its seed
+    rollout    the same by the stage
+    chunks     generate for --chunk problems, and again for the next when the last answer is there
+    n=8        one request a problem, without seeds
+    no-seeds   the stage with --no-sample-seeds
+
+Ratios are of medians over the rounds. CPU seconds are the process's own: on a busy machine without
+a GPU they are the fair measure.
+
+    python benchmarks/rollout.py [--model M] [--problems N] [--tokens T] [--seats S] [--rounds R]
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
+import contextlib
+import importlib.machinery
+import importlib.util
+import itertools
 import json
+import os
 import random
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+from llmpipe.core.artifact import Artifact
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Request, Sampling
 from llmpipe.core.records import Problem
+from llmpipe.core.run import Mode
 from llmpipe.core.seeds import sample_seed
+from llmpipe.tasks import opening
 
 SAMPLES = 8
-SHOT = "What is 3 + 4? Put the final answer in \\boxed{}."
-REPLY = "3 + 4 = 7. The answer is \\boxed{7}."
+LONGEST = 8  # times the mean: the longest answer of the long-tailed lengths
+SIDES = {
+    "generate": "bare",
+    "rollout": "ours",
+    "n=8": "bare",
+    "no-seeds": "ours",
+    "chunks": "bare",
+}
+LENGTHS = ("equal", "long-tailed")
 
 
-def requests(count: int) -> list[Request]:
-    """Sums, eight samples each, with a worked example before the question."""
-    draw = random.Random(0)
-    made: list[Request] = []
-    while len(made) < count:
-        a, b, c = (draw.randrange(1, 100) for _ in range(3))
-        problem = Problem.make(
-            task="math",
-            source="benchmark",
-            prompt=f"What is {a} + {b} + {c}? Put the final answer in \\boxed{{}}.",
-            answer=str(a + b + c),
-        )
-        messages = [
-            {"role": "user", "content": SHOT},
-            {"role": "assistant", "content": REPLY},
-            {"role": "user", "content": problem.prompt},
-        ]
-        made += [
-            Request(
-                problem=problem, sample=i, seed=sample_seed(0, problem.id, i), messages=messages
-            )
-            for i in range(SAMPLES)
-        ]
-    return made[:count]
+def length_of(problem: str, kind: str, mean: int) -> int:
+    """Tokens of each answer to a problem. Long-tailed: log-normal, cut at eight times the mean."""
+    if kind == "equal":
+        return mean
+    drawn = random.Random(problem).lognormvariate(0, 1) * mean / 1.55  # 1.55: its mean, cut
+    return max(1, min(round(drawn), LONGEST * mean))
 
 
-def ours(model: str, sampling: Sampling, wanted: list[Request]) -> dict[str, float]:
+def engine_arguments(options: argparse.Namespace) -> dict[str, str]:
+    arguments = {"max_num_seqs": str(options.seats)}
+    if options.gpu_share:
+        arguments["gpu_memory_utilization"] = str(options.gpu_share)
+    return arguments
+
+
+def sampling(options: argparse.Namespace) -> Sampling:
+    return Sampling(max_tokens=LONGEST * options.tokens, extra={"ignore_eos": True})
+
+
+Side = Callable[[str, str], dict[str, float]]
+"""Draws all answers by side and lengths: tokens, seconds and CPU seconds."""
+
+
+def ours(options: argparse.Namespace, problems: Path, scratch: Path) -> Side:
     from llmpipe.engines.vllm import VllmEngine
+    from llmpipe.stages import rollout
 
-    clock = time.monotonic()
-    engine = VllmEngine(model, sampling, {})
-    load = time.monotonic() - clock
-    clock, cpu = time.monotonic(), time.process_time()
-    tokens = sum(g.completion_tokens for g in engine.stream(wanted))
-    seconds, cpu = time.monotonic() - clock, time.process_time() - cpu
-    engine.close()
-    return {"tokens": tokens, "seconds": seconds, "cpu": cpu, "load": load}
+    lengths: dict[str, int] = {}
+
+    class Loaded(VllmEngine):
+        """The engine as it is, but for a length a problem; it stays loaded between two runs."""
+
+        def _add(self, key: str, request: Request) -> str | None:
+            self._params = self.plain(max_tokens=lengths[request.problem.id])
+            return super()._add(key, request)
+
+        def plain(self, **fixed: Any) -> Any:
+            return lambda **rest: params(**fixed, **rest)
+
+        def close(self) -> None:
+            self._engine.reset_prefix_cache()
+
+    engine = Loaded(options.model, sampling(options), engine_arguments(options))
+    params = engine._params
+
+    class Stand(VllmEngine):
+        def __new__(cls, _model: str, wanted: Sampling, _options: Mapping[str, str]) -> Any:
+            engine._seeds = wanted.seeds
+            return engine
+
+    # Found by its name, as every engine is.
+    spec = importlib.machinery.ModuleSpec("llmpipe.engines.loaded", None)
+    sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name].ENGINE = Stand  # type: ignore[attr-defined]
+    numbers = itertools.count()
+
+    def run(side: str, kind: str) -> dict[str, float]:
+        for id_ in ids(problems):
+            lengths[id_] = length_of(id_, kind, options.tokens)
+        config = rollout.plan(
+            engine="loaded",
+            model=options.model,
+            n=SAMPLES,
+            max_tokens=LONGEST * options.tokens,
+            sample_seeds=side == "rollout",
+            sampling_args={"ignore_eos": True},
+        )
+        with clock() as timed:
+            made = rollout.run(config, problems, scratch / f"{next(numbers)}", Mode())
+        timed["tokens"] = made.figures["completion_tokens"]
+        return timed
+
+    return run
 
 
-def bare(model: str, sampling: Sampling, wanted: list[Request]) -> dict[str, float]:
+def bare(options: argparse.Namespace, problems: Path, _scratch: Path) -> Side:
     from llmpipe.engines.vllm import prepare
 
-    folder = find_model(model)
-    clock = time.monotonic()
-    arguments = prepare(folder, sampling)
+    folder = find_model(options.model)
+    wanted = sampling(options)
+    arguments = prepare(folder, wanted)
     from vllm import LLM, SamplingParams
 
     from llmpipe.algo.prompts import Prompts, load_tokenizer
 
-    llm = LLM(str(folder), **arguments)
-    load = time.monotonic() - clock
+    given = {k: json.loads(v) for k, v in engine_arguments(options).items()}
+    llm = LLM(str(folder), **{**arguments, **given})
     prompts = Prompts(load_tokenizer(folder), llm.llm_engine.model_config.max_model_len)
-    ids = [{"prompt_token_ids": prompts.token_ids(r.messages)} for r in wanted]
-    params = [
-        SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            max_tokens=sampling.max_tokens,
-            seed=r.seed,
+
+    def params(length: int, **rest: Any) -> Any:
+        return SamplingParams(
+            temperature=wanted.temperature,
+            top_p=wanted.top_p,
+            max_tokens=length,
+            ignore_eos=True,
+            **rest,
         )
-        for r in wanted
-    ]
-    clock, cpu = time.monotonic(), time.process_time()
-    outputs = llm.generate(ids, params, use_tqdm=False)
-    seconds, cpu = time.monotonic() - clock, time.process_time() - cpu
-    tokens = sum(len(o.outputs[0].token_ids) for o in outputs)
-    return {"tokens": tokens, "seconds": seconds, "cpu": cpu, "load": load}
+
+    def run(side: str, kind: str) -> dict[str, float]:
+        asked: list[list[tuple[Any, Any]]] = []
+        for problem in Artifact.open(problems).iter_rows(Problem):
+            prompt = {"prompt_token_ids": prompts.token_ids(opening(problem))}
+            length = length_of(problem.id, kind, options.tokens)
+            if side == "n=8":
+                asked.append([(prompt, params(length, n=SAMPLES))])
+            else:
+                seeds = [sample_seed(0, problem.id, i) for i in range(SAMPLES)]
+                asked.append([(prompt, params(length, seed=seed)) for seed in seeds])
+        size = options.chunk if side == "chunks" else len(asked)
+        tokens = 0
+        with clock() as timed:
+            for start in range(0, len(asked), size):
+                chunk = [pair for problem in asked[start : start + size] for pair in problem]
+                outputs = llm.generate(*map(list, zip(*chunk, strict=True)), use_tqdm=False)
+                tokens += sum(len(a.token_ids) for o in outputs for a in o.outputs)
+        llm.reset_prefix_cache()
+        timed["tokens"] = tokens
+        return timed
+
+    return run
 
 
-SIDES: dict[str, Callable[[str, Sampling, list[Request]], dict[str, float]]] = {
-    "stream": ours,
-    "generate": bare,
-}
+def ids(problems: Path) -> list[str]:
+    return [p.id for p in Artifact.open(problems).iter_rows(Problem)]
+
+
+@contextlib.contextmanager
+def clock() -> Iterator[dict[str, float]]:
+    timed: dict[str, float] = {}
+    wall, cpu = time.monotonic(), time.process_time()
+    yield timed
+    timed |= {"seconds": time.monotonic() - wall, "cpu": time.process_time() - cpu}
+
+
+def child(options: argparse.Namespace) -> None:
+    """Answer each line of stdin, a side and its lengths, with a line of JSON."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    make = {"ours": ours, "bare": bare}[options.child]
+    with tempfile.TemporaryDirectory() as scratch:
+        run = make(options, options.problems_folder, Path(scratch))
+        print("ready", file=answers, flush=True)
+        for line in sys.stdin:
+            print(json.dumps(run(*line.split())), file=answers, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default="models/HuggingFaceTB/SmolLM2-135M-Instruct")
-    parser.add_argument("--requests", type=int, default=512)
-    parser.add_argument("--max-tokens", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--problems", type=int, default=16, help="eight samples each")
+    parser.add_argument("--tokens", type=int, default=32, help="mean length of an answer")
+    parser.add_argument("--seats", type=int, default=16, help="vLLM's max_num_seqs")
+    parser.add_argument("--chunk", type=int, default=4, help="problems in a chunk")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--gpu-share", type=float, help="gpu_memory_utilization of each process")
+    parser.add_argument("--child", choices=("ours", "bare"), help=argparse.SUPPRESS)
+    parser.add_argument("--problems-folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.side:
-        sampling = Sampling(temperature=0.8, max_tokens=options.max_tokens)
-        print(json.dumps(SIDES[options.side](options.model, sampling, requests(options.requests))))
+    if options.child:
+        child(options)
         return
-    totals = {side: collections.Counter() for side in SIDES}
-    print(f"{options.requests} requests, at most {options.max_tokens} tokens each")
-    for number in range(options.rounds):
-        for side in sorted(SIDES, reverse=number % 2 == 0):
-            done = subprocess.run(
-                [sys.executable, *sys.argv, "--side", side], stdout=subprocess.PIPE, check=True
+    with tempfile.TemporaryDirectory() as scratch:
+        problems = draw_problems(options.problems, Path(scratch))
+        results = measure(problems, options.rounds)
+    report(results, options)
+
+
+def draw_problems(count: int, scratch: Path) -> Path:
+    draw = random.Random(0)
+    sums: set[tuple[int, ...]] = set()
+    while len(sums) < count:
+        sums.add(tuple(draw.randrange(1, 100) for _ in range(3)))
+    rows = [
+        {"q": f"What is {' + '.join(map(str, terms))}?", "a": str(sum(terms))} for terms in sums
+    ]
+    file = scratch / "sums.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = [sys.executable, "-m", "llmpipe", "prepare", file, "-o", scratch / "problems"]
+    command += ["--prompt-key", "q", "--answer-key", "a"]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return scratch / "problems"
+
+
+def measure(problems: Path, rounds: int) -> dict[tuple[str, str], list[dict[str, float]]]:
+    """Every side at both lengths, in each round in another order; the first round warms up."""
+    results: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    with contextlib.ExitStack() as stack:
+        children = {}
+        for name in ("bare", "ours"):
+            command = [sys.executable, *sys.argv, "--child", name, "--problems-folder", problems]
+            children[name] = stack.enter_context(
+                subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+                )
             )
-            result = json.loads(done.stdout.splitlines()[-1])
-            totals[side].update(result)
-            print(f"round {number + 1} {line(side, result)}", flush=True)
-    for side, total in totals.items():
-        print(f"all     {line(side, total)}")
-    mine, other = totals["stream"], totals["generate"]
-    for unit, name in (("seconds", "tokens/s"), ("cpu", "tokens/CPU s")):
-        ratio = mine["tokens"] / mine[unit] / (other["tokens"] / other[unit])
-        print(f"stream / generate in {name}: {ratio:.3f}")
+            stack.callback(children[name].stdin.close)
+            wait(children[name])
+        runs = [(side, kind) for kind in LENGTHS for side in SIDES]
+        runs.remove(("chunks", "equal"))
+        for number in range(rounds + 1):
+            warm_up = number == 0
+            for side, kind in runs[::-1] if number % 2 else runs:
+                if warm_up and (kind, side) not in (("equal", "generate"), ("equal", "rollout")):
+                    continue
+                process = children[SIDES[side]]
+                print(side, kind, file=process.stdin, flush=True)
+                made = json.loads(wait(process))
+                if not warm_up:
+                    results[side, kind].append(made)
+                    print(f"round {number} {kind:11} {side:9} {line(made)}", flush=True)
+    return results
 
 
-def line(side: str, result: Mapping[str, float]) -> str:
-    tokens, seconds, cpu = (result[k] for k in ("tokens", "seconds", "cpu"))
+def wait(process: subprocess.Popen[str]) -> str:
+    said = process.stdout.readline()
+    if not said:
+        sys.exit(f"a process ended with {process.wait()}")
+    return said
+
+
+def line(made: Mapping[str, float]) -> str:
+    tokens, seconds, cpu = (made[k] for k in ("tokens", "seconds", "cpu"))
     return (
-        f"{side:8} {tokens:7} tokens in {seconds:6.1f} s, {cpu:6.1f} CPU s: "
-        f"{tokens / seconds:7.1f} tokens/s (loaded in {result['load']:.1f} s)"
+        f"{tokens:8.0f} tokens {seconds:7.2f} s {cpu:7.2f} CPU s {tokens / seconds:8.1f} tokens/s"
     )
+
+
+def report(
+    results: Mapping[tuple[str, str], list[dict[str, float]]], options: argparse.Namespace
+) -> None:
+    print(
+        f"\n{options.problems * SAMPLES} answers of {options.tokens} tokens on average, "
+        f"{options.seats} at once; medians of {options.rounds} rounds, and their ratio to generate"
+    )
+    print(f"{'lengths':11} {'side':9} {'tokens/s':>9} {'ratio':>6} {'tok/CPU s':>10} {'ratio':>6}")
+    for (side, kind), runs in results.items():
+        rates = {}
+        for unit in ("seconds", "cpu"):
+            rates[unit] = [
+                statistics.median(made["tokens"] / made[unit] for made in found)
+                for found in (runs, results["generate", kind])
+            ]
+        cells = " ".join(
+            f"{rate:{width}.1f} {rate / base:6.3f}"
+            for (rate, base), width in zip(rates.values(), (9, 10), strict=True)
+        )
+        print(f"{kind:11} {side:9} {cells}")
 
 
 if __name__ == "__main__":
