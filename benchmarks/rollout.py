@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,7 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=4, help="problems in a chunk")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gpu-share", type=float, help="gpu_memory_utilization of each process")
+    parser.add_argument("--least", type=float, default=0, help="ratio of rollout to be reached")
     parser.add_argument("--child", choices=("ours", "bare"), help=argparse.SUPPRESS)
     parser.add_argument("--problems-folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -222,6 +223,10 @@ def main() -> None:
         problems = draw_problems(options.problems, Path(scratch))
         results = measure(problems, options.rounds)
     report(results, options)
+    for kind in LENGTHS:
+        ratio = rate(results["rollout", kind]) / rate(results["generate", kind])
+        if ratio < options.least:
+            sys.exit(f"rollout reaches {ratio:.3f} of generate on {kind} lengths")
 
 
 def draw_problems(count: int, scratch: Path) -> Path:
@@ -292,18 +297,16 @@ def report(
         f"{options.seats} at once; medians of {options.rounds} rounds, and their ratio to generate"
     )
     print(f"{'lengths':11} {'side':9} {'tokens/s':>9} {'ratio':>6} {'tok/CPU s':>10} {'ratio':>6}")
-    for (side, kind), runs in results.items():
-        rates = {}
-        for unit in ("seconds", "cpu"):
-            rates[unit] = [
-                statistics.median(made["tokens"] / made[unit] for made in found)
-                for found in (runs, results["generate", kind])
-            ]
-        cells = " ".join(
-            f"{rate:{width}.1f} {rate / base:6.3f}"
-            for (rate, base), width in zip(rates.values(), (9, 10), strict=True)
-        )
-        print(f"{kind:11} {side:9} {cells}")
+    for (side, kind), runs in sorted(results.items(), key=lambda item: item[0][1]):
+        cells = []
+        for unit, width in (("seconds", 9), ("cpu", 10)):
+            own, base = rate(runs, unit), rate(results["generate", kind], unit)
+            cells.append(f"{own:{width}.1f} {own / base:6.3f}")
+        print(f"{kind:11} {side:9} {' '.join(cells)}")
+
+
+def rate(runs: Sequence[Mapping[str, float]], unit: str = "seconds") -> float:
+    return statistics.median(made["tokens"] / made[unit] for made in runs)
 
 
 if __name__ == "__main__":
