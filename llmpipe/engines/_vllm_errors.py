@@ -17,6 +17,22 @@ _LOST = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = "goes on from what is kept"
+# What loading fails of, in vLLM's words, and what mends it; the first that is found.
+_LOADING = (
+    (
+        re.compile(r"Free memory on device"),
+        "nvidia-smi says who has the GPU; to share it: --engine-arg gpu_memory_utilization=0.5",
+    ),
+    (
+        re.compile(r"estimated maximum model length is (\d+)"),
+        r"--engine-arg max_model_len=\1, or more room: --engine-arg gpu_memory_utilization=0.95",
+    ),
+    (
+        re.compile(r"No available memory for the cache|max seq len"),
+        "--engine-arg gpu_memory_utilization=0.95 --engine-arg max_model_len=4096",
+    ),
+    (_NO_MEMORY, "--tensor-parallel-size 2, or a smaller model"),
+)
 
 
 def brief(e: Exception) -> str:
@@ -31,10 +47,12 @@ def no_load(folder: Path, e: Exception) -> UserError:
     said = brief(e)
     if "device type" in said:
         return UserError("this vLLM is built for GPUs, and none is found", INSTALL)
-    return UserError(
-        f"vLLM can't load {folder}: {said}",
-        "it takes its settings by --engine-arg, such as --engine-arg max_model_len=4096",
-    )
+    hint = "it takes its settings by --engine-arg, such as --engine-arg max_model_len=4096"
+    for words, mend in _LOADING:
+        if found := words.search(str(e)):
+            hint = found.expand(mend)
+            break
+    return UserError(f"vLLM can't load {folder}: {said}", hint)
 
 
 def bad_sampling(e: Exception) -> UserError:
