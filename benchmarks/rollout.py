@@ -11,9 +11,9 @@ one length or long-tailed, so that all sides draw the same number of tokens. The
     n=8        one request a problem, without seeds
     no-seeds   the stage with --no-sample-seeds
 
-LLM.generate has an engine process of its own, as is vLLM's default, unless --in-process. Ratios are
-of medians over the rounds. CPU seconds are those of a side's processes: on a busy machine without a
-GPU they are the fair measure.
+LLM.generate has an engine process of its own, as is vLLM's default; not on the CPU, where that
+takes a core for waiting. Ratios are of medians over the rounds. CPU seconds are those of a side's
+processes: on a busy machine without a GPU they are the fair measure.
 
     python benchmarks/rollout.py [--model M] [--problems N] [--tokens T] [--seats S] [--rounds R]
 """
@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llmpipe.core import gpu
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.paths import find_model
 from llmpipe.core.protocols import Request, Sampling
@@ -138,7 +139,7 @@ def bare(options: argparse.Namespace, problems: Path, _scratch: Path) -> Side:
 
     folder = find_model(options.model)
     wanted = sampling(options)
-    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" if options.in_process else "1"
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1" if options.engine_process else "0"
     arguments = prepare(folder, wanted)
     from vllm import LLM, SamplingParams
 
@@ -224,7 +225,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gpu-share", type=float, help="gpu_memory_utilization of each process")
     parser.add_argument(
-        "--in-process", action="store_true", help="no engine process for generate, as for rollout"
+        "--engine-process",
+        action=argparse.BooleanOptionalAction,
+        default=gpu.present(),
+        help="an engine process of its own for generate",
     )
     parser.add_argument("--least", type=float, default=0, help="ratio of rollout to be reached")
     parser.add_argument("--child", choices=("ours", "bare"), help=argparse.SUPPRESS)

@@ -116,9 +116,11 @@ class Checks:
         return f"{share:.0%} of {len(same)} answers are the same"
 
     def takes_turns(self) -> str:
-        """two turns a conversation, --gpus all"""
+        """two turns a conversation, an engine process a GPU"""
         out = self.work / "turns"
-        self._finish(self._start(out, "--max-turns", "2", *([] if self.cpu else ["--gpus", "all"])))
+        # On the CPU as many processes as are named share it.
+        gpus = "0,1" if self.cpu else "all"
+        self._finish(self._start(out, "--max-turns", "2", "--gpus", gpus))
         rows = _rows(out).values()
         assert len(rows) == self.total
         answers = [sum(m["role"] == "assistant" for m in row.messages) for row in rows]
@@ -282,16 +284,13 @@ def _answers(url: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--cpu", action="store_true", help="tiny sizes, whatever there is")
     parser.add_argument("--only", action="append", help="names of checks")
     options = parser.parse_args()
     if not (options.model / "config.json").is_file():
         print(f"no model in {options.model}", file=sys.stderr)
         return 2
-    cpu = options.cpu or not gpu.present()
-    if cpu:
-        print("no GPU: tiny sizes on the CPU" if not options.cpu else "tiny sizes on the CPU")
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if cpu := not gpu.present():
+        print("no GPU is found: tiny sizes on the CPU, which try the checks rather than the engine")
     work = Path(tempfile.mkdtemp(prefix="llmpipe-checks-"))
     checks = Checks(options.model.resolve(), work, cpu)
     begun, lines, failed = time.monotonic(), [], 0

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What rollouts promise, on a real GPU in under five minutes; nothing is fetched:
+# What rollouts promise, on a real GPU in a few minutes; nothing is fetched:
 #
-#     MODEL=models/Qwen/Qwen2.5-1.5B-Instruct bash tests/gpu/run.sh [--cpu] [--only NAME]...
+#     MODEL=models/Qwen/Qwen2.5-1.5B-Instruct bash tests/gpu/run.sh [--only NAME]...
 #
-# Without MODEL it takes the small model that pipelines/smollm2.py makes; with --cpu, or where there
-# is no GPU, tiny sizes on the CPU, which tries the checks rather than the engine.
+# Without MODEL it takes the small model that pipelines/smollm2.py makes; where there is no GPU, tiny
+# sizes on the CPU, which try the checks rather than the engine.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ -f .venv/bin/activate ]; then source .venv/bin/activate; fi
