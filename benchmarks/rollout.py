@@ -2,8 +2,8 @@
 
 Two processes load the model once each, and take turns: one runs the whole stage (seeds, prompts,
 the journal, the final table), the other vLLM's own `LLM.generate` on the same prompts, seeds and
-lengths, which gets token ids. Every answer has its problem's length (no end token stops it), all of
-one length or long-tailed, so that all sides draw the same number of tokens. The sides:
+lengths, which gets token ids. An answer's length is given (no end token stops it), the same for all
+or long-tailed, so that all sides draw the same number of tokens. The sides:
 
     generate   one request a sample, each with its seed
     rollout    the same by the stage
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import itertools
@@ -59,11 +60,11 @@ SIDES = {
 LENGTHS = ("equal", "long-tailed")
 
 
-def length_of(problem: str, kind: str, mean: int) -> int:
-    """Tokens of each answer to a problem. Long-tailed: log-normal, cut at eight times the mean."""
+def length_of(problem: str, sample: int, kind: str, mean: int) -> int:
+    """Tokens of an answer. Long-tailed: log-normal, cut at eight times the mean."""
     if kind == "equal":
         return mean
-    drawn = random.Random(problem).lognormvariate(0, 1) * mean / 1.55  # 1.55: its mean, cut
+    drawn = random.Random(f"{problem}/{sample}").lognormvariate(0, 1) * mean / 1.6  # 1.6: its mean
     return max(1, min(round(drawn), LONGEST * mean))
 
 
@@ -86,17 +87,15 @@ def ours(options: argparse.Namespace, problems: Path, scratch: Path) -> Side:
     from llmpipe.engines.vllm import VllmEngine
     from llmpipe.stages import rollout
 
-    lengths: dict[str, int] = {}
+    lengths = "equal"
 
     class Loaded(VllmEngine):
-        """The engine as it is, but for a length a problem; it stays loaded between two runs."""
+        """The engine as it is, but for a length an answer; it stays loaded between two runs."""
 
         def _add(self, key: str, request: Request) -> str | None:
-            self._params = self.plain(max_tokens=lengths[request.problem.id])
+            length = length_of(request.problem.id, request.sample, lengths, options.tokens)
+            self._params = functools.partial(params, max_tokens=length)
             return super()._add(key, request)
-
-        def plain(self, **fixed: Any) -> Any:
-            return lambda **rest: params(**fixed, **rest)
 
         def close(self) -> None:
             self._engine.reset_prefix_cache()
@@ -116,8 +115,8 @@ def ours(options: argparse.Namespace, problems: Path, scratch: Path) -> Side:
     numbers = itertools.count()
 
     def run(side: str, kind: str) -> dict[str, float]:
-        for id_ in ids(problems):
-            lengths[id_] = length_of(id_, kind, options.tokens)
+        nonlocal lengths
+        lengths = kind
         config = rollout.plan(
             engine="loaded",
             model=options.model,
@@ -162,12 +161,17 @@ def bare(options: argparse.Namespace, problems: Path, _scratch: Path) -> Side:
         asked: list[list[tuple[Any, Any]]] = []
         for problem in Artifact.open(problems).iter_rows(Problem):
             prompt = {"prompt_token_ids": prompts.token_ids(opening(problem))}
-            length = length_of(problem.id, kind, options.tokens)
             if side == "n=8":
-                asked.append([(prompt, params(length, n=SAMPLES))])
-            else:
-                seeds = [sample_seed(0, problem.id, i) for i in range(SAMPLES)]
-                asked.append([(prompt, params(length, seed=seed)) for seed in seeds])
+                asked.append([(prompt, params(options.tokens, n=SAMPLES))])
+                continue
+            each = [
+                params(
+                    length_of(problem.id, i, kind, options.tokens),
+                    seed=sample_seed(0, problem.id, i),
+                )
+                for i in range(SAMPLES)
+            ]
+            asked.append([(prompt, one) for one in each])
         size = options.chunk if side == "chunks" else len(asked)
         tokens = 0
         with clock() as timed:
@@ -180,10 +184,6 @@ def bare(options: argparse.Namespace, problems: Path, _scratch: Path) -> Side:
         return timed
 
     return run
-
-
-def ids(problems: Path) -> list[str]:
-    return [p.id for p in Artifact.open(problems).iter_rows(Problem)]
 
 
 @contextlib.contextmanager
@@ -279,6 +279,7 @@ def measure(problems: Path, rounds: int) -> dict[tuple[str, str], list[dict[str,
             wait(children[name])
         runs = [(side, kind) for kind in LENGTHS for side in SIDES]
         runs.remove(("chunks", "equal"))
+        runs.remove(("n=8", "long-tailed"))  # a request for several has one length
         for number in range(rounds + 1):
             warm_up = number == 0
             for side, kind in runs[::-1] if number % 2 else runs:
