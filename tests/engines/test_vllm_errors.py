@@ -51,6 +51,7 @@ def _config(device: str, *, seats: int = 256) -> SimpleNamespace:
             "--engine-arg max_num_seqs=128 --engine-arg gpu_memory_utilization=0.82 goes on",
         ),
         (MemoryError(), "cpu", "max_num_seqs=128 --engine-arg kv_cache_memory_bytes=2048 goes on"),
+        (RuntimeError("std::bad_alloc"), "cpu", "--engine-arg max_num_seqs=128"),
         (RuntimeError("CUDA error: an illegal memory access"), "cuda", "the same command goes on"),
         (RuntimeError("Worker failed with error 'x'"), "cuda", "the same command goes on"),
     ],
