@@ -264,7 +264,7 @@ def draw_problems(count: int, scratch: Path) -> Path:
 
 
 def measure(problems: Path, rounds: int) -> dict[tuple[str, str], list[dict[str, float]]]:
-    """Every side at both lengths, in each round in another order; the first round warms up."""
+    """Every side at both lengths, in turning order; the first round, of two, only warms up."""
     results: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     with contextlib.ExitStack() as stack:
         children = {}
