@@ -11,7 +11,9 @@ from llmpipe.core.errors import UserError
 from llmpipe.engines._installs import CPU, GPU
 
 INSTALL = f"{GPU}, or where there is no GPU: {CPU}; or use --engine transformers"
-_NO_MEMORY = re.compile(r"out of memory|bad_alloc|(can't|cannot|failed to) allocate memory", re.IGNORECASE)
+_NO_MEMORY = re.compile(
+    r"out of memory|bad_alloc|(can't|cannot|failed to) allocate memory", re.IGNORECASE
+)
 _LOST = re.compile(
     r"CUDA error|HIP error|NCCL error|device-side assert|Worker failed|Executor failed",
     re.IGNORECASE,

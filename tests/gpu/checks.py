@@ -107,7 +107,7 @@ class Checks:
     def repeats(self) -> str:
         """the same seeds in a fresh engine, --gpus 0"""
         out = self.work / "repeated"
-        self._finish(self._start(out, "--logprobs", *([] if self.cpu else ["--gpus", "0"])))
+        self._finish(self._start(out, "--logprobs", "--gpus", "0"))
         before = _rows(self.out)
         same = [row.completion == before[key].completion for key, row in _rows(out).items()]
         share = sum(same) / len(same)
