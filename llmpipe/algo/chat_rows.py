@@ -5,7 +5,8 @@ The layouts that need no keys, the first that fits:
 - messages: a column ``messages``, ``conversations`` or ``conversation`` with a list of turns (or
   JSON of one), each with ``role`` and ``content`` (OpenAI) or ``from`` and ``value`` (ShareGPT).
 - Alpaca: ``instruction``, ``input`` (may be empty or missing), ``output``, and in LLaMA-Factory's
-  form ``history``, pairs of what was asked and answered before.
+  form ``history``, pairs of what was asked and answered before. Dolly says ``context`` and
+  ``response``.
 - prompt and response: two columns by the usual names, each a text or a list of turns (TRL's
   ``prompt`` and ``completion``).
 
@@ -89,12 +90,13 @@ def find_chat_keys(
     chat = messages if messages or prompt or response else first(_CHATS)
     if chat:
         return ChatKeys(layout="messages", messages=chat, system=system, tools=tools)
-    if not prompt and {"instruction", "output"} <= set(columns):
+    answer = response or first(["output", "response"])
+    if not prompt and answer and "instruction" in columns:
         return ChatKeys(
             layout="Alpaca",
             prompt="instruction",
-            context=first(["input"]),
-            response=response or "output",
+            context=first(["input", "context"]),
+            response=answer,
             history=first(["history"]),
             system=system,
             tools=tools,
@@ -171,10 +173,13 @@ def _listed(value: Any, role: str) -> list[Any]:
     if isinstance(value, str) and value.lstrip().startswith("[") and value.rstrip().endswith("]"):
         with contextlib.suppress(ValueError):
             read = json.loads(value)
-            turns = [isinstance(m, dict) and bool({"role", "from"} & m.keys()) for m in read]
-            value = read if turns and all(turns) else value
+            chat = [isinstance(m, dict) and bool({"role", "from"} & m.keys()) for m in read]
+            value = read if chat and all(chat) else value
     if isinstance(value, Mapping):
-        value = [value]
+        columns = value and all(isinstance(v, list) for v in value.values())
+        # A Sequence of older `datasets` is stored as one list for each key.
+        turns = zip(*value.values(), strict=False) if columns else ()
+        value = [dict(zip(value, turn, strict=True)) for turn in turns] if columns else [value]
     if isinstance(value, list):
         if role and len(value) == 1 and isinstance(value[0], str):
             return _listed(value[0], role)

@@ -187,6 +187,11 @@ def _from_rows(config: Config, path: Path, out: Path, mode: Mode) -> Result:
             f"{path} was not made by llmpipe: nothing is known of its rows' problems",
             "leave out --style, --fallback, --mask-mastered, --keep-few-shot, --prompt-template",
         )
+    if "messages" in config.keys and {"prompt", "response"} & config.keys.keys():
+        raise UserError(
+            "turns lie in one column or in two",
+            "--messages-key, or --prompt-key and --response-key",
+        )
     source = open_source(path, split=config.split)
     if not source.columns:
         raise UserError(f"{path} has no rows", "check the file")

@@ -54,6 +54,7 @@ OPENAI = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"
             SQA,
         ),
         ({"conversation": OPENAI}, QA),
+        ({"conversations": {"from": ["human", "gpt"], "value": ["q", "a"]}}, QA),
         ({"instruction": "q", "input": "", "output": "a"}, QA),
         ({"instruction": "q", "output": "a", "system": "s"}, SQA),
         (
@@ -61,6 +62,10 @@ OPENAI = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"
             [*QA, ("user", "Add.\n\n1, 2", False), ("assistant", "3", True)],
         ),
         ({"instruction": "q", "input": None, "output": "a", "history": None}, QA),
+        (
+            {"instruction": "q", "context": "c", "response": "a", "category": "x"},
+            [("user", "q\n\nc", False), QA[1]],
+        ),
         ({"prompt": "q", "response": "a"}, QA),
         ({"prompt": "q", "completion": "a"}, QA),
         ({"query": "q", "response": "a", "system": "s"}, SQA),

@@ -114,6 +114,8 @@ def test_columns_that_are_not_there_are_said(tmp_path: Path) -> None:
         build(source)
     with pytest.raises(UserError, match="no column chat"):
         build(source, keys={"messages": "chat"})
+    with pytest.raises(UserError, match="in one column or in two"):
+        build(source, keys={"messages": "text", "response": "text"})
     (tmp_path / "none.json").write_text("[]")
     with pytest.raises(UserError, match="has no rows"):
         build(tmp_path / "none.json")

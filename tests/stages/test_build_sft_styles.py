@@ -206,6 +206,15 @@ def test_unsolved_problems_get_their_own_solutions(tmp_path: Path) -> None:
     assert result.figures["gold"] == 1
 
 
+def test_solutions_and_retries_go_together(tmp_path: Path) -> None:
+    chain = Chain(tmp_path)
+    one, unsolved = problem(1), problem(2, solution="It is 3.")
+    chain.add(one, ("correct", ["2"]), ("wrong", ["1"]))
+    chain.add(unsolved, ("wrong", ["7"]))
+    chain.build(style="retry", fallback="gold", turns="split")
+    assert [c.id for c in chain.made()] == [f"{one.id}-0-r1-t1", f"{unsolved.id}-gold-t0"]
+
+
 def test_a_chain_of_rising_difficulty(tmp_path: Path) -> None:
     chain = Chain(tmp_path, shots=2)
     hard = {i: (i * 3 % 7) / 7 for i in range(7)}
