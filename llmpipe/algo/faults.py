@@ -8,10 +8,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from llmpipe.algo.answers.equal import equal
+from llmpipe.algo.answers.figures import equal_numbers
+from llmpipe.algo.answers.read import read
+from llmpipe.algo.answers.tree import TooLargeError, UnreadableError
 from llmpipe.algo.extract import after_thinking, answer_boxes
 from llmpipe.algo.loops import loop
 from llmpipe.algo.scripts import scripts
@@ -32,13 +36,25 @@ class Answer:
 def several_boxes(answer: Answer) -> str | None:
     """Boxes after the thinking that give more than one answer.
 
-    The same one twice is one answer, and so are boxes with nothing but commas, spaces and "and"
-    between them (`llmpipe.algo.extract.boxes`). Boxes are compared as texts, spacing and LaTeX's
-    sizes aside: 1/2 and 0.5 are two.
+    The same one twice is one answer, however it is written (1/2 and 0.5), and so are boxes with
+    nothing but commas, spaces and "and" between them (`llmpipe.algo.extract.boxes`).
     """
-    found = {_plain(box): box for box in answer_boxes(after_thinking(answer.text))}
-    found.pop("", None)
-    return _few(" | ", found.values()) if len(found) > 1 else None
+    boxes = dict.fromkeys(answer_boxes(after_thinking(answer.text)))
+    seen = [box for box in boxes if _UNSEEN.sub("", box)]
+    return _few(" | ", seen) if any(not _same(seen[-1], box) for box in seen[:-1]) else None
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two boxes hold the same answer, by the grammar of answers alone."""
+    left, right = read(one), read(other)
+    if left.plain == right.plain:
+        return True
+    if left.number and right.number:
+        return equal_numbers(left.number, right.number)
+    try:
+        return any(equal(x, y) for x in left.trees for y in right.trees)
+    except (TooLargeError, UnreadableError, RecursionError):
+        return False
 
 
 def loops(answer: Answer) -> str | None:
@@ -56,10 +72,10 @@ def other_script(answer: Answer) -> str | None:
     return _few(", ", [f"{name} {used[name]}" for name in sorted(strange)]) or None
 
 
-def _few(between: str, found: Collection[str]) -> str:
-    """The first of what was found, and how many there are besides."""
+def _few(between: str, found: Sequence[str]) -> str:
+    """The first of what was found, cut short, and how many there are besides."""
     rest = len(found) - _SHOWN
-    shown = between.join(list(found)[:_SHOWN])
+    shown = between.join(text if len(text) <= 60 else f"{text[:57]}..." for text in found[:_SHOWN])
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
@@ -97,12 +113,4 @@ class Screen:
 
 
 _SHOWN = 4
-_UNSEEN = re.compile(
-    r"\\(?:left|right|displaystyle|[bB]igg?[lr]?)(?![A-Za-z])|\\[hv]?phantom\{[^{}]*\}"
-    r"|\\[,;:! ]|[\s$]"
-)
-
-
-def _plain(box: str) -> str:
-    text = _UNSEEN.sub("", box).replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")
-    return text.rstrip(".")
+_UNSEEN = re.compile(r"\\[hv]?phantom\{[^{}]*\}|[\s$]")

@@ -21,12 +21,14 @@ def wanted_batches(
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
     """The ``wanted`` rows of the rollouts, with their numbers among all rows, from 0.
 
-    ``columns`` hold problem_id and sample. Batches without such a row are left out.
+    ``columns`` hold problem_id and sample. Batches without such a row are left out. Samples that
+    were given may be taken out of ``wanted`` meanwhile.
 
     Raises:
         UserError: at the end, if some are not there: they are not the rollouts of the verdicts.
     """
-    found = first = 0
+    missing = sum(map(len, wanted.values()))
+    first = 0
     for batch in rollouts.batches(columns, batch_size=256):
         keys = zip(
             batch.column("problem_id").to_pylist(), batch.column("sample").to_pylist(), strict=True
@@ -34,9 +36,8 @@ def wanted_batches(
         here = np.flatnonzero([sample in wanted.get(problem, ()) for problem, sample in keys])
         if len(here):
             yield batch.take(here), here + first
-        found += len(here)
+        missing -= len(here)
         first += batch.num_rows
-    missing = sum(map(len, wanted.values())) - found
     if missing:
         raise UserError(
             f"{rollouts.path} lacks {missing} of the rollouts that {verdicts.path} judges",

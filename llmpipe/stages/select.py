@@ -253,6 +253,7 @@ def _read_rollouts(
             problem.candidates.append(candidate)
         if not problem.unseen:
             screen.forget(name)
+            problem.right.clear()
             _choose(config, name, problem, writer)
 
 

@@ -25,6 +25,16 @@ def said(text: str, asked: str = "What is it?") -> Answer:
         (r"It is \boxed{3} and \boxed{4}.", None),  # one answer of two parts
         (r"Fill in \boxed{\phantom{2}}: it is \boxed{4}.", None),
         (r"\boxed{\text{so } \boxed{7}}", None),
+        (
+            r"It is \boxed{\frac{1}{2}}, which is \boxed{0.5} as a decimal. So \boxed{x = 1/2}.",
+            None,
+        ),
+        (r"We get \boxed{x^2} and later \boxed{x \cdot x}.", None),
+        (r"Go \boxed{RRDD}, no, \boxed{RDRD}.", "RRDD | RDRD"),
+        (
+            rf"Both \boxed{{9^{{9^{{9^9}}}}}} and then \boxed{{{'1' * 5000}}}.",
+            rf"9^{{9^{{9^9}}}} | {'1' * 57}...",
+        ),
         (r"No box at all.", None),
     ],
 )
