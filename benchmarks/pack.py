@@ -35,6 +35,7 @@ import numpy as np
 
 from llmpipe.algo.packed_rows import batches, marked
 from llmpipe.algo.packing import lower_bound, plan, utilisation
+from llmpipe.core.ahead import ahead
 from llmpipe.core.records import PackedRow
 from llmpipe.core.spill import Spill
 from llmpipe.core.tables import ShardWriter
@@ -165,7 +166,8 @@ def move_ours(lengths: Lengths, capacity: int, written: bool) -> Iterator[int]:
         yield 0
         made = plan(spill.lengths, capacity, seed=0)
         writer = ShardWriter(Path(folder, "data"), PackedRow.SCHEMA)
-        for batch in batches(made, spill, multiple=1, pad=0, most=1 << 20):
+        moved = batches(made, spill, multiple=1, pad=0, most=1 << 20)
+        for batch in ahead(moved) if written else moved:
             if written:
                 writer.write(batch)
         writer.close()

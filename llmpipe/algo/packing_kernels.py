@@ -1,6 +1,7 @@
-"""Plans for packing sequences into rows, on arrays.
+"""Plans for packing sequences into rows.
 
-Numba compiles every function here and Python runs it as it is, with the same results: see `jit`.
+Numba compiles every function here for arrays, and Python runs it as it is on lists, with the same
+results: see `jit`.
 
 Sequences of one length are alike, so a plan is made of lengths: ``counts[n]`` sequences of n tokens
 are to be placed, and they are ``order[begins[n]:begins[n] + counts[n]]``. Their rows are written
@@ -11,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 
 def longest(shorter: Any, length: int) -> int:
@@ -51,18 +50,30 @@ def choose(room: int, width: int, counts: Any, shorter: Any) -> int:
     return chosen
 
 
-def look_ahead(capacity: int, width: int, counts: Any, begins: Any, order: Any, row_of: Any) -> int:
+def look_ahead(
+    capacity: int,
+    width: int,
+    counts: Any,
+    begins: Any,
+    order: Any,
+    row_of: Any,
+    shorter: Any,
+    used: Any,
+    row: Any,
+) -> int:
     """Fill row after row, the longest sequence that is left first, and then as `choose` says.
 
     What one row is made of is made again for as long as its lengths last: the next row would come
-    out the same. ``counts`` and ``begins`` are used up. Returns how many rows there are.
+    out the same. Returns how many rows there are.
+
+    Args:
+        counts, begins: used up.
+        shorter: room for a number for each length; see `longest`.
+        used: zeros, one for each length.
+        row: room for the lengths in a row.
     """
-    shorter = np.arange(len(counts))
-    for length in range(1, len(counts)):
-        if counts[length] == 0:
-            shorter[length] = length - 1
-    used = np.zeros(len(counts), np.int64)
-    row = np.zeros(len(order), np.int64)  # the lengths in the row at hand
+    for length in range(len(counts)):
+        shorter[length] = length if counts[length] else max(length - 1, 0)
     rows = 0
     first = longest(shorter, len(counts) - 1)
     while first:
@@ -113,15 +124,26 @@ def next_open(top: Any, blocks: Any, side: int, least: int) -> int:
     return room
 
 
-def best_fit(capacity: int, counts: Any, begins: Any, order: Any, row_of: Any) -> int:
+def best_fit(
+    capacity: int,
+    side: int,
+    counts: Any,
+    begins: Any,
+    order: Any,
+    row_of: Any,
+    top: Any,
+    under: Any,
+    blocks: Any,
+) -> int:
     """The longest sequences first, each into the open row that it fills best; how many rows.
 
     A row that a sequence fills best is also best for the next one of its length, if that fits.
+
+    Args:
+        top: for each room up to the capacity, the last of the rows that have it left: -1, none.
+        under: room for a number for each row: the one before it with as much room.
+        blocks: zeros, one for each ``side`` rooms: how many rows have one of these left.
     """
-    side = int(np.sqrt(capacity)) + 1
-    top = np.full(capacity + 1, -1, np.int64)  # of the stack of rows with so much room left
-    under = np.zeros(len(order), np.int64)  # the row below a row in its stack
-    blocks = np.zeros(capacity // side + 1, np.int64)  # open rows, counted by `side` rooms
     rows = 0
     for length in range(len(counts) - 1, 0, -1):
         left, at = counts[length], begins[length]

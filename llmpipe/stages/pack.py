@@ -24,6 +24,7 @@ from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
 from llmpipe.algo.packed_rows import batches, marked, neighbours, pieces, rank_slices
 from llmpipe.algo.packing import Plan, lower_bound, plan, utilisation
 from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
+from llmpipe.core.ahead import ahead
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load
@@ -292,9 +293,8 @@ def _pack(config: Config, spill: Spill, pad: int, writer: Writer) -> None:
     if len(rows):
         # So that the weights' mean is 1 over all that is learnt, and steps are as long as ever.
         scale = found["trained_tokens"] / found["trained_turns"]
-        for batch in batches(
-            rows, spill, multiple=config.multiple, pad=pad, most=_GATHER, scale=scale
-        ):
+        moved = batches(rows, spill, multiple=config.multiple, pad=pad, most=_GATHER, scale=scale)
+        for batch in ahead(moved):
             slices += _check_ranks(batch, config.sequence_parallel)
             padded += len(batch.column("input_ids").values)
             writer.add_batch(batch)

@@ -91,12 +91,22 @@ def test_never_more_rows_than_best_fit_decreasing_nor_fewer_than_the_bound(
 @given(inputs())
 def test_best_fit_takes_as_many_rows_as_by_looking_at_all(case: tuple[list[int], int]) -> None:
     lengths, capacity = case
-    array = np.array(lengths, dtype=np.int64)
-    counts = np.bincount(array, minlength=1)
-    order, row_of = np.argsort(array, kind="stable"), np.zeros(len(array), np.int64)
-    rows = packing_kernels.best_fit(capacity, counts, np.cumsum(counts) - counts, order, row_of)
-    assert rows == best_fit_decreasing(lengths, capacity) == len(set(row_of.tolist()))
-    assert (np.bincount(row_of, array, rows) <= capacity).all()
+    rows, row_of = by_best_fit(lengths, capacity)
+    assert rows == best_fit_decreasing(lengths, capacity) == len(set(row_of))
+    assert (np.bincount(row_of, lengths, rows) <= capacity).all()
+
+
+def by_length(lengths: list[int]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """What kernels take first: counts, where lengths begin in the order, that order, and rows."""
+    counts = np.bincount(np.array(lengths, np.int64), minlength=1)
+    order = np.argsort(lengths, kind="stable").tolist()
+    return counts.tolist(), (np.cumsum(counts) - counts).tolist(), order, [0] * len(lengths)
+
+
+def by_best_fit(lengths: list[int], capacity: int) -> tuple[int, list[int]]:
+    given = by_length(lengths)
+    room = [-1] * (capacity + 1), [0] * len(lengths), [0] * (capacity // 7 + 1)
+    return packing_kernels.best_fit(capacity, 7, *given, *room), given[3]
 
 
 @given(inputs(longest=20, most=9))
@@ -133,11 +143,10 @@ def test_looking_ahead_fills_what_best_fit_leaves_open() -> None:
 
 
 def test_where_looking_ahead_needs_more_rows_best_fit_is_taken() -> None:
-    lengths = np.array([33, 24, 19, 18, 12, 6, 4, 4])
-    counts = np.bincount(lengths)
-    order, begins = np.argsort(lengths, kind="stable"), np.cumsum(counts) - counts
-    assert packing_kernels.look_ahead(41, packing.WIDTH, counts, begins, order, lengths * 0) == 4
-    assert len(plan(lengths, 41)) == best_fit_decreasing(lengths.tolist(), 41) == 3
+    lengths = [33, 24, 19, 18, 12, 6, 4, 4]
+    room = [0] * 34, [0] * 34, [0] * 8
+    assert packing_kernels.look_ahead(41, packing.WIDTH, *by_length(lengths), *room) == 4
+    assert len(plan(np.array(lengths), 41)) == by_best_fit(lengths, 41)[0] == 3
 
 
 @pytest.mark.parametrize(("kind", "capacity"), [("reasoning", 16384), ("maze", 4096)])
