@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from llmpipe.algo.attempts import Attempt, Attempts
-from llmpipe.algo.chains import Hardness, hardness
+from llmpipe.algo.chains import (
+    MEASURES,
+    Hardness,
+    Link,
+    Spool,
+    chains,
+    hardness,
+    joined,
+    measures,
+)
 from llmpipe.algo.conversations import batched, fault, samples, with_loss, with_system
 from llmpipe.algo.mastered import Sampled
 from llmpipe.algo.transcripts import split_system, without_examples
@@ -221,6 +231,39 @@ class SampledChats:
         if not self._logprobs:
             return None
         return Sampled(**{key: row[key] for key in ("prompt_tokens", "token_ids", "logprobs")})
+
+
+def chained(made: Iterable[Made], length: int, seed: int, writer: Writer) -> Iterator[Made]:
+    """Conversations joined to chains of ``length`` problems, see `llmpipe.algo.chains`.
+
+    Raises:
+        UserError: nothing says how hard the problems are.
+    """
+    with contextlib.closing(Spool(writer.partial)) as spool:
+        links = []
+        for one in made:
+            system, _ = split_system(one.conversation.messages)
+            assert one.problem
+            links.append(
+                Link(
+                    spool.add(one.conversation),
+                    one.conversation.problem_id or "",
+                    one.problem.task,
+                    system[0]["content"] if system else "",
+                    one.problem.hardness,
+                )
+            )
+        by = measures(links)
+        if links and not by:
+            raise UserError(
+                "no problem says how hard it is, by difficulty, pass rate or a number in its level",
+                "llmpipe filter PROBLEMS -o OUT --verdicts DIR measures pass rates",
+            )
+        single = 0
+        for numbers in chains(links, length, seed):
+            single += len(numbers) == 1
+            yield Made(joined([spool.get(number) for number in numbers]))
+        writer.figures |= {"single": single, "ordered_by": {t: MEASURES[i] for t, i in by.items()}}
 
 
 def _answers(conversation: Conversation) -> int:

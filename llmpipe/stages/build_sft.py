@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,14 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llmpipe.algo.attempts import Attempts
-from llmpipe.algo.chains import MEASURES, Link, Spool, chains, joined, measures
 from llmpipe.algo.chat import ChatTokenizer
 from llmpipe.algo.chat_rows import find_chat_keys, read_chat
 from llmpipe.algo.conversations import TURNS, batched, samples, with_loss, with_system
 from llmpipe.algo.mastered import Sampled, mask_mastered, mean_entropy
 from llmpipe.algo.prompts import load_chat_tokenizer, tokenizer_files
-from llmpipe.algo.sampled_chats import Made, SampledChats, read_problems, sound, with_pass_rates
-from llmpipe.algo.transcripts import split_system
+from llmpipe.algo.sampled_chats import (
+    Made,
+    SampledChats,
+    chained,
+    read_problems,
+    sound,
+    with_pass_rates,
+)
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load
@@ -318,7 +322,7 @@ def _write(
 ) -> None:
     """The training samples of conversations, chained or masked where that is wanted."""
     if config.style == "chain":
-        made = _chained(config, made, writer)
+        made = chained(made, config.chain_length, config.seed, writer)
     drawn = _samples(config, made, writer)
     done: Iterable[Conversation] = (sample for sample, _ in drawn)
     if tokenizer and rollouts and config.mask_mastered and config.target_entropy:
@@ -374,31 +378,3 @@ def _masked(
                 mastered += int(how.mastered(least).sum())
             yield result
     writer.figures |= {"sampled_tokens": tokens, "masked_tokens": mastered}
-
-
-def _chained(config: Config, made: Iterable[Made], writer: Writer) -> Iterator[Made]:
-    with contextlib.closing(Spool(writer.partial)) as spool:
-        links = []
-        for one in made:
-            system, _ = split_system(one.conversation.messages)
-            assert one.problem
-            links.append(
-                Link(
-                    spool.add(one.conversation),
-                    one.conversation.problem_id or "",
-                    one.problem.task,
-                    system[0]["content"] if system else "",
-                    one.problem.hardness,
-                )
-            )
-        by = measures(links)
-        if links and not by:
-            raise UserError(
-                "no problem says how hard it is, by difficulty, pass rate or a number in its level",
-                "llmpipe filter PROBLEMS -o OUT --verdicts DIR measures pass rates",
-            )
-        single = 0
-        for numbers in chains(links, config.chain_length, config.seed):
-            single += len(numbers) == 1
-            yield Made(joined([spool.get(number) for number in numbers]))
-        writer.figures |= {"single": single, "ordered_by": {t: MEASURES[i] for t, i in by.items()}}
