@@ -64,8 +64,8 @@ def visible() -> list[str]:
         return list(itertools.takewhile(lambda name: name not in ("", "-1"), named))  # as CUDA does
     program = shutil.which("nvidia-smi")
     if program is None:
-        numbers = [path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*")]
-        return sorted(numbers, key=int)
+        # CUDA counts those that are here, whatever the numbers of their files.
+        return [str(i) for i, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
     with Children() as children:
         listed = children.run([program, "-L"], _SECONDS).out
     found: list[list[str]] = []

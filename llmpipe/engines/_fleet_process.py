@@ -53,7 +53,6 @@ class EngineProcess:
         self.post = post
         self.seats = 0
         """Answers that it draws side by side; 0 until it is loaded."""
-        self.description: Mapping[str, Any] = {}
         self.has: dict[int, Asked] = {}
         """What it was given and has not answered."""
         self.answered = 0
