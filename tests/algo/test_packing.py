@@ -142,6 +142,16 @@ def test_looking_ahead_fills_what_best_fit_leaves_open() -> None:
     assert best_fit_decreasing(lengths, 100) == 3
 
 
+def test_rows_of_three_that_fit_exactly_are_mostly_found() -> None:
+    """Falkenauer's triplets (1996), the hard case for all that go by length alone."""
+    drawn = np.random.default_rng(1)
+    large = drawn.integers(380, 490, 2000)
+    small = drawn.integers(250, (1000 - large) // 2 + 1)
+    lengths = np.concatenate([large, small, 1000 - large - small])
+    assert best_fit_by_bisection(lengths, 1000) > 2000 * 1.15
+    assert 2000 <= len(plan(lengths, 1000)) < 2000 * 1.04
+
+
 def test_where_looking_ahead_needs_more_rows_best_fit_is_taken() -> None:
     lengths = [33, 24, 19, 18, 12, 6, 4, 4]
     room = [0] * 34, [0] * 34, [0] * 8
