@@ -105,7 +105,7 @@ class Bare:
                 [*pinned(post.cores), sys.executable, *sys.argv, "--bare", str(post.number)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, **post.environment},
+                env={**os.environ, **post.environment, "PYTHONWARNINGS": "ignore::FutureWarning"},
                 text=True,
             )
             for post in posts

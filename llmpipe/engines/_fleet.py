@@ -59,6 +59,7 @@ class Fleet:
         self._barren: Counter[int] = Counter()  # by post, lives in a row without an answer
         self._description: Mapping[str, Any] = {}
         self._restarts = 0
+        self._looked = 0.0
         try:
             for post in self._posts:
                 self._start(post)
@@ -143,14 +144,14 @@ class Fleet:
 
     def _wait(self, queue: FleetQueue) -> Iterator[Generation]:
         """What is said next, if anything is said for a while."""
-        heard = self._selector.select(_LOOK)
-        for key, _ in heard:
+        for key, _ in self._selector.select(_LOOK):
             process: EngineProcess = key.data
             process.flush()
             self._watch(process)
             yield from self._hear(process, queue)
-        if not heard:
-            # What it started may hold its end of the wire open.
+        if time.monotonic() > self._looked + _LOOK:
+            self._looked = time.monotonic()
+            # One may have ended whose end of the wire is held open by what it started.
             for process in [p for p in self._processes if not p.alive()]:
                 yield from self._hear(process, queue)
                 if process in self._processes:

@@ -36,7 +36,7 @@ class ENGINE(ScriptedEngine):
         if model == "dies":
             sys.exit("no luck today")
         if model == "with workers":
-            self._worker = subprocess.Popen(["sleep", "98765.4321"])
+            self._worker = subprocess.Popen(["sleep", "98765.4321"], close_fds=False)
         if model.startswith("dies after "):
             lives = model.removeprefix("dies after ")
             if os.path.exists(lives):
