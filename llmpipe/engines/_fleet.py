@@ -2,7 +2,7 @@
 
 vLLM's own data parallelism hangs where one part has nothing left to do. Here the processes know
 nothing of each other. Each is handed about twice what it draws side by side; near the end of the
-queue little more than that, and no more than its share of what is left, so that all end together.
+queue no more than that and than its share of what is left, so that all end together.
 
 One that ends, whatever the reason, is started again, and what it had is handed out again (see
 `FleetQueue`). With this process all of them end: by `Fleet.close`, and where this process is killed
@@ -127,9 +127,9 @@ class Fleet:
             left = len(queue) + sum(len(process.has) for process in self._processes)
             share = -(-left // max(1, sharing))
             for process in sorted(loaded, key=lambda p: len(p.has) / p.seats):
-                # Without one that waits, a seat that gets free is empty for a step.
-                waiting = process.seats // 8 if queue.drained else process.seats
-                most = min(share, process.seats + waiting)
+                # Some may wait in the engine, so that no seat is ever free; near the end none: what
+                # waits there can't go to another.
+                most = min(share, process.seats * (1 if queue.drained else 2))
                 batch = () if process.careful else queue.take(len(process.has), most, process.seats)
                 if batch:
                     process.give(batch)
