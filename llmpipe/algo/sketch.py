@@ -44,7 +44,7 @@ def _least(words: Collection[str], factors: tuple[np.ndarray, np.ndarray]) -> np
 def signature(words: Collection[str]) -> np.ndarray:
     """128 numbers (uint32); those that two texts share are the share of their words, estimated.
 
-    The standard error is 0.04 at most (Broder 1997, On the resemblance and containment of
+    The standard error is 0.045 at most (Broder 1997, On the resemblance and containment of
     documents).
     """
     return _least(words, _SIGNED)
