@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llmpipe.cli.options import AsJson, DryRun, Force, Out, System
+from llmpipe.cli.options import AsJson, DryRun, Force, Out, PromptTemplate, System
 from llmpipe.cli.output import Stage
 
 
@@ -26,12 +26,15 @@ def export(
         ),
     ],
     system: System = None,
+    prompt_template: PromptTemplate = None,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,
 ) -> None:
     """Write rows as a trainer reads them, with a README that says how to start it."""
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
+        from llmpipe.core.prompt_files import read_prompt_template
         from llmpipe.stages.export import Config, run
 
-        stage.finish(run(Config(to=to, system=system), rows, out, stage.mode))
+        config = Config(to=to, system=system, prompt_template=read_prompt_template(prompt_template))
+        stage.finish(run(config, rows, out, stage.mode))

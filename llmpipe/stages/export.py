@@ -16,9 +16,9 @@ from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load, names
 from llmpipe.core.protocols import Drop, Export, Exporter, Shape
-from llmpipe.core.records import Conversation, Problem, foreign
+from llmpipe.core.records import Conversation, Message, Problem, foreign
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
-from llmpipe.tasks import ask
+from llmpipe.tasks import opening
 
 _BATCH = 256  # rows turned at a time
 _TOOLS = pa.field("tools", pa.string())
@@ -33,10 +33,15 @@ _SERVES: Mapping[str | None, AbstractSet[str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """``to`` is the name of an exporter; ``system`` is a message put before problems."""
+    """``to`` is the name of an exporter.
+
+    ``system`` is a message put before problems, and ``prompt_template`` how they are put, as in
+    `llmpipe.tasks.ask`.
+    """
 
     to: str
     system: str | None = None
+    prompt_template: str | None = None
 
 
 def run(config: Config, source: Path, out: Path, mode: Mode) -> Result:
@@ -57,10 +62,10 @@ def run(config: Config, source: Path, out: Path, mode: Mode) -> Result:
         raise UserError(
             f"{config.to} has no form for the {record} rows of {source}", _others(record, source)
         )
-    if config.system is not None and record != Problem.__name__:
+    if record != Problem.__name__ and (config.system or config.prompt_template):
         raise UserError(
-            f"--system is for problems, and {source} has {record} rows",
-            "llmpipe build-sft --system TEXT puts it into conversations",
+            f"--system and --prompt-template are for problems, and {source} has {record} rows",
+            "rollout puts both into its prompts, and build-sft --system into conversations",
         )
     is_chat = record == Conversation.__name__
     asked, tools = _survey(rows) if is_chat else (Counter[str](), False)
@@ -147,7 +152,7 @@ def _turned(
         for row in batch.to_pylist():
             index, writer.read = writer.read, writer.read + 1
             if shape.record == Problem.__name__:
-                row = {**row, "index": index, "messages": _asked(config, row)}
+                row = {**row, "index": index, "messages": _asked(config, Problem.from_row(row))}
             fault = _fault(shape, row) if shape.record == Conversation.__name__ else None
             if fault:
                 writer.reject(row["id"], fault.reason, fault.detail)
@@ -158,9 +163,8 @@ def _turned(
         writer.progress(writer.read, rows.rows)
 
 
-def _asked(config: Config, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    system = [{"role": "system", "content": config.system}] if config.system else []
-    return [*system, {"role": "user", "content": ask(row["task"], row["prompt"])}]
+def _asked(config: Config, problem: Problem) -> list[Message]:
+    return opening(problem, system=config.system, template=config.prompt_template)
 
 
 def _fault(shape: Shape, row: Mapping[str, Any]) -> Drop | None:

@@ -259,8 +259,16 @@ def test_an_unknown_trainer_is_refused_with_the_nearest(tmp_path: Path) -> None:
     assert "trl" in str(e.value.hint)
 
 
+def test_problems_are_put_as_a_template_says(tmp_path: Path) -> None:
+    problem = Problem.make(task="math", source="set", prompt=r"\frac{1}{2}?", answer="2")
+    template = "Q: {prompt} Answer in a box."
+    _, [row] = exported(tmp_path, "trl", problem, prompt_template=template)
+    asked = {"role": "user", "content": r"Q: \frac{1}{2}? Answer in a box."}
+    assert row["prompt"] == [asked]
+
+
 def test_a_system_message_is_for_problems_only(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--system is for problems"):
+    with pytest.raises(UserError, match="--system and --prompt-template are for problems"):
         exported(tmp_path, "trl", chat("a", "t"), system="Think.")
 
 
