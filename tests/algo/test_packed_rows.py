@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmpipe.algo.packed_rows import (
@@ -46,6 +46,7 @@ def packed(
     return [PackedRow.from_row(row) for row in table.to_pylist()]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 24), min_size=1, max_size=40),
     st.sampled_from([1, 2, 8]),

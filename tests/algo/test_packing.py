@@ -5,7 +5,7 @@ import importlib.util
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -70,6 +70,7 @@ def some(kind: str, count: int) -> NDArray[np.int64]:
     return np.clip(drawn.normal(182, 60, count), 50, 400).astype(np.int64)
 
 
+@settings(deadline=None)
 @given(inputs())
 def test_every_sequence_is_in_one_row_and_no_row_is_over_full(case: tuple[list[int], int]) -> None:
     lengths, capacity = case
@@ -78,6 +79,7 @@ def test_every_sequence_is_in_one_row_and_no_row_is_over_full(case: tuple[list[i
     assert all(0 < sum(lengths[i] for i in row) <= capacity for row in made)
 
 
+@settings(deadline=None)
 @given(inputs())
 def test_never_more_rows_than_best_fit_decreasing_nor_fewer_than_the_bound(
     case: tuple[list[int], int],
@@ -88,6 +90,7 @@ def test_never_more_rows_than_best_fit_decreasing_nor_fewer_than_the_bound(
     assert lower_bound(array, capacity) <= rows <= best_fit_decreasing(lengths, capacity)
 
 
+@settings(deadline=None)
 @given(inputs())
 def test_best_fit_takes_as_many_rows_as_by_looking_at_all(case: tuple[list[int], int]) -> None:
     lengths, capacity = case
@@ -109,6 +112,7 @@ def by_best_fit(lengths: list[int], capacity: int) -> tuple[int, list[int]]:
     return packing_kernels.best_fit(capacity, 7, *given, *room), given[3]
 
 
+@settings(deadline=None)
 @given(inputs(longest=20, most=9))
 def test_the_bound_is_below_the_fewest_rows_possible(case: tuple[list[int], int]) -> None:
     lengths, capacity = case
