@@ -58,10 +58,10 @@ def by_name(named: Iterable[tuple[str | None, Solved]]) -> dict[str, dict[str, i
             count["problems"] += 1
             count["solved"] += problem.correct > 0
             count["kept"] += bool(problem.kept)
-    return {name: counts[name] for name in sorted(counts, key=_in_order)}
+    return {name: counts[name] for name in sorted(counts, key=in_order)}
 
 
-def _in_order(name: str) -> list[str | int]:
+def in_order(name: str) -> list[str | int]:
     """Numbers by their size: "Level 9" before "Level 10"."""
     parts = re.split(r"([0-9]+)", name)  # every second one is a number
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]

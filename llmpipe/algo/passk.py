@@ -1,10 +1,19 @@
-"""pass@k and avg@n from counts of right samples."""
+"""Figures of a problem from its count of right samples: pass@k, pass^k, avg@n, coverage.
+
+Each is worked out in whole numbers and rounded once. `Figure` has the value for every count, so
+that the mean over many problems looks it up.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from llmpipe.algo.intervals import Floats, Ints
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
@@ -19,42 +28,88 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
     Raises:
         ValueError: a negative count, more right samples than samples, or k below 1.
     """
-    if not 0 <= c <= n:
-        raise ValueError(f"{c} right samples of {n}")
-    if k < 1:
-        raise ValueError(f"k is {k}, but must be at least 1")
-    if n < k:
+    if not _defined(n, c, k):
         return None
     every = math.comb(n, k)
     return (every - math.comb(n - c, k)) / every
 
 
-def mean_pass_at_k(counts: Iterable[tuple[int, int]], k: int) -> float | None:
-    """The mean of pass@k over problems, each given as (n, c).
+def pass_hat_k(n: int, c: int, k: int) -> float | None:
+    """pass^k: the chance that all of k samples are right, estimated from c right ones of n.
 
-    None where there are no problems, or where any of them has fewer than k samples: leaving those
-    out would make it a figure of other problems.
+    This is the unbiased estimator C(c, k) / C(n, k), as tau-bench has it (arXiv:2406.12045). None
+    and errors as in `pass_at_k`.
     """
-    return _mean(counts, lambda n, c: pass_at_k(n, c, k))
+    return math.comb(c, k) / math.comb(n, k) if _defined(n, c, k) else None
 
 
-def mean_accuracy(counts: Iterable[tuple[int, int]]) -> float | None:
-    """avg@n: the mean over problems, each given as (n, c), of their share of right samples.
+def _defined(n: int, c: int, k: int) -> bool:
+    if not 0 <= c <= n:
+        raise ValueError(f"{c} right samples of {n}")
+    if k < 1:
+        raise ValueError(f"k is {k}, but must be at least 1")
+    return n >= k
 
-    None where there are no problems, or where any of them has no sample.
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a problem that depends on its counts alone.
+
+    ``value`` is a function of (n, c, k); ``k`` is 0 where it has none. ``needs`` is how many
+    samples a problem must have.
     """
-    return _mean(counts, lambda n, c: c / n if n else None)
+
+    name: str
+    value: Callable[[int, int, int], float | None]
+    k: int = 0
+
+    @property
+    def needs(self) -> int:
+        return max(1, self.k)
+
+    def table(self, n: int) -> Floats:
+        """The figure of n samples for each count of right ones: shape (n + 1,).
+
+        Raises:
+            ValueError: n is less than it needs.
+        """
+        return _table(self.value, self.k, n)
+
+    def values(self, n: Ints, c: Ints) -> Floats:
+        """The figure of each problem: all of shape (problems,)."""
+        found = np.zeros(len(n))
+        for samples in np.unique(n):
+            here = n == samples
+            found[here] = self.table(int(samples))[c[here]]
+        return found
 
 
-def _mean(
-    counts: Iterable[tuple[int, int]], value: Callable[[int, int], float | None]
-) -> float | None:
-    terms: list[float] = []
-    problems = 0
-    for (n, c), times in Counter(counts).items():  # few distinct counts, many problems
-        one = value(n, c)
-        if one is None:
-            return None
-        terms.append(one * times)
-        problems += times
-    return math.fsum(terms) / problems if problems else None
+def pass_at(k: int) -> Figure:
+    return Figure(f"pass@{k}", pass_at_k, k)
+
+
+def pass_hat(k: int) -> Figure:
+    return Figure(f"pass^{k}", pass_hat_k, k)
+
+
+def _share(n: int, c: int, k: int) -> float:
+    return c / n
+
+
+def _any(n: int, c: int, k: int) -> float:
+    return float(c > 0)
+
+
+AVERAGE = Figure("avg@n", _share)
+"""The share of a problem's samples that are right."""
+
+COVERAGE = Figure("coverage", _any)
+"""Whether any of them is: what selection can't do without. It grows with n."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _table(value: Callable[[int, int, int], float | None], k: int, n: int) -> Floats:
+    found = [value(n, c, k) for c in range(n + 1)]
+    if n < 1 or None in found:
+        raise ValueError(f"{n} samples are too few")
+    return np.asarray(found, np.float64)

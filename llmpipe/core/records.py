@@ -321,9 +321,21 @@ class PackedRow(_Row):
     loss_weights: Sequence[float] | None = None
 
 
+class AnswerClass(TypedDict):
+    """Equal answers to a problem, by the samples that gave them."""
+
+    answer: str
+    correct: bool
+    samples: list[int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemScore(_Row):
-    """One row a problem of an eval: how many of its ``n`` samples were what."""
+    """One row a problem of an eval: how many of its ``n`` samples were what.
+
+    ``answers`` are the classes of equal answers that its samples gave, the most frequent first:
+    ``answer`` is how the first of them put it, and ``samples`` are their numbers.
+    """
 
     SCHEMA: ClassVar[pa.Schema] = pa.schema(
         [
@@ -331,12 +343,25 @@ class ProblemScore(_Row):
             ("task", pa.string()),
             ("source", pa.string()),
             ("level", pa.string()),
+            ("subject", pa.string()),
             ("n", pa.int32()),
             ("correct", pa.int32()),
             ("wrong", pa.int32()),
             ("no_answer", pa.int32()),
             ("truncated", pa.int32()),
             ("error", pa.int32()),
+            (
+                "answers",
+                pa.list_(
+                    pa.struct(
+                        [
+                            ("answer", pa.string()),
+                            ("correct", pa.bool_()),
+                            ("samples", pa.list_(pa.int32())),
+                        ]
+                    )
+                ),
+            ),
         ]
     )
 
@@ -344,12 +369,14 @@ class ProblemScore(_Row):
     task: str
     source: str
     level: str | None
+    subject: str | None
     n: int
     correct: int
     wrong: int
     no_answer: int
     truncated: int
     error: int
+    answers: Sequence[AnswerClass] = ()
 
 
 RECORDS: Mapping[str, type[Record]] = {

@@ -6,21 +6,27 @@ estimates use the others. A wrong answer, no answer and a truncated answer are a
 
 from __future__ import annotations
 
+import hashlib
 import json
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llmpipe.algo.passk import mean_accuracy, mean_pass_at_k
+import pyarrow.compute as pc
+
+from llmpipe.algo.results import LENGTHS, RESULTS, lengths, results
+from llmpipe.core import plugins
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import Problem, ProblemScore, Rollout, Verdict
+from llmpipe.core.records import AnswerClass, Problem, ProblemScore, Rollout, Verdict
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.tasks._voting import answer_classes
+from llmpipe.verifiers import LIBRARIES
 
-RESULTS = "results.json"
-_RATES = ("truncated", "no_answer", "error")
+_KNOWN = ("task", "source", "level", "subject")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +46,14 @@ def run(
 ) -> Result:
     """Score every problem that has verdicts, in their order.
 
-    ``results.json`` holds ``problems``; ``n``, the samples a problem that count, which leaves out
-    errors (``{"min", "max"}`` where problems differ); ``errors``, those left out; ``metrics``, each
-    the mean over problems as ``{"value": ...}``: ``pass@k`` for every k and ``avg@n``; ``rates``
-    over all samples; ``by`` level, source and task; ``settings`` that the samples were drawn and
-    judged with. A value is null where any problem has fewer
-    than k samples without an error, and ``too_few`` says how many have.
+    ``results.json`` is as `llmpipe.algo.results.results` says, with the ``lengths`` of answers
+    (None where the rollouts are not there) and the ``settings`` that the samples were drawn and
+    judged with. A value is null where any problem has fewer than k samples without an error, and
+    ``too_few`` says how many have.
+
+    Samples that were judged right or wrong vote for their answer. Right ones are one class where a
+    task's problems have one answer, and each text one where they have several (mazes); wrong ones
+    are put together by the task's judge (`llmpipe.tasks._voting`).
 
     Raises:
         UserError: no verdicts there, problems or rollouts that can't be found or aren't theirs, a k
@@ -56,61 +64,85 @@ def run(
     judged = Artifact.open(verdicts, Verdict)
     asked = judged.upstream(Problem, problems)
     sampled = judged.upstream(Rollout, rollouts)
+    known = {
+        row.pop("id"): row for batch in asked.batches(["id", *_KNOWN]) for row in batch.to_pylist()
+    }
+    tasks = sorted({row["task"] for row in known.values()})
     spec = Spec(
         stage="score",
         record=ProblemScore,
         config=config,
         inputs={"verdicts": judged, "problems": asked, "rollouts": sampled},
         out=out,
-        version=2,
+        version=3,
+        plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
+        pinned=LIBRARIES,
     )
 
     def build(writer: Writer) -> None:
-        scores = _scores(_count(judged, writer), asked, judged)
+        answered = _read(judged, writer)
+        strange = answered.keys() - known.keys()
+        if strange:
+            raise UserError(
+                f"{asked.path} lacks {len(strange)} of the problems that {judged.path} is about",
+                "give the problems that were sampled: --problems DIR",
+            )
+        scores = list(_scores(answered, known, writer))
         if scores:
             _check_k(config, scores)
         for score in scores:
             writer.add(score)
-        results = _results(config, scores, _settings(judged, sampled))
-        short = {n: m["too_few"] for n, m in results["metrics"].items() if m.get("too_few")}
-        if short:
-            name, count = next(reversed(short.items()))
-            writer.attention = (
-                f"{name} can't be said: {count} of {len(scores)} problems have too few samples "
-                "without an error"
-            )
-        writer.attach(RESULTS, json.dumps(results, ensure_ascii=False, indent=2) + "\n")
-        writer.figures |= {name: m["value"] for name, m in results["metrics"].items()}
-        writer.figures |= {"problems": results["problems"], "n": results["n"], **results["rates"]}
-        writer.figures["verdict_errors"] = results["errors"]
+        greedy = sampled.manifest.config.get("temperature") == 0
+        found = results(scores, config.k, greedy=greedy)
+        found["lengths"] = _lengths(answered, sampled)
+        found["settings"] = _settings(judged, sampled, asked)
+        writer.attach(RESULTS, json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+        writer.attention = _too_few(found)
+        writer.figures |= {name: m["value"] for name, m in found["metrics"].items()}
+        writer.figures |= {"problems": found["problems"], "n": found["n"], **found["rates"]}
+        writer.figures["verdict_errors"] = found["errors"]
 
     return execute(spec, build, mode)
 
 
-def _count(verdicts: Artifact, writer: Writer) -> dict[str, Counter[str]]:
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for batch in verdicts.batches(["problem_id", "status"], batch_size=8192):
-        for problem, status in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            counts[problem][status] += 1
+@dataclass(slots=True)
+class _Answers:
+    """What a problem's samples came to: ``status`` by sample, and the samples of each answer."""
+
+    status: dict[int, str] = field(default_factory=dict)
+    right: dict[str, list[int]] = field(default_factory=dict)
+    wrong: dict[str, list[int]] = field(default_factory=dict)
+
+
+def _read(verdicts: Artifact, writer: Writer) -> dict[str, _Answers]:
+    answered: defaultdict[str, _Answers] = defaultdict(_Answers)
+    columns = ["problem_id", "sample", "status", "extracted"]
+    for batch in verdicts.batches(columns, batch_size=8192):
+        for problem, sample, status, text in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            entry = answered[problem]
+            entry.status[sample] = status
+            if status == "correct":
+                entry.right.setdefault(text or "", []).append(sample)
+            elif status == "wrong" and text is not None:
+                entry.wrong.setdefault(text, []).append(sample)
         writer.read += batch.num_rows
         writer.progress(writer.read, verdicts.rows)
-    return dict(counts)
+    return dict(answered)
 
 
 def _scores(
-    counts: Mapping[str, Counter[str]], problems: Artifact, verdicts: Artifact
-) -> list[ProblemScore]:
-    known: dict[str, dict[str, Any]] = {}
-    for batch in problems.batches(["id", "task", "source", "level"]):
-        known |= {row.pop("id"): row for row in batch.to_pylist()}
-    strange = counts.keys() - known.keys()
-    if strange:
-        raise UserError(
-            f"{problems.path} lacks {len(strange)} of the problems that {verdicts.path} is about",
-            "give the problems that were sampled: --problems DIR",
-        )
-    return [
-        ProblemScore(
+    answered: Mapping[str, _Answers], known: Mapping[str, Mapping[str, Any]], writer: Writer
+) -> Iterator[ProblemScore]:
+    wrong = ((known[name]["task"], list(entry.wrong)) for name, entry in answered.items())
+    undecided = 0
+    for (name, entry), (classes, decided) in zip(
+        answered.items(), answer_classes(wrong), strict=True
+    ):
+        count = Counter(entry.status.values())
+        undecided += not decided
+        yield ProblemScore(
             problem_id=name,
             **known[name],
             n=count.total(),
@@ -119,9 +151,28 @@ def _scores(
             no_answer=count["no_answer"],
             truncated=count["truncated"],
             error=count["error"],
+            answers=_classes(entry, known[name]["task"], classes),
         )
-        for name, count in counts.items()
-    ]
+    if undecided:
+        writer.figures["votes_by_text"] = undecided
+
+
+def _classes(entry: _Answers, task: str, wrong: Sequence[int]) -> list[AnswerClass]:
+    """A problem's classes of equal answers, the most frequent first, then by their first sample."""
+    right: dict[Any, AnswerClass] = {}
+    one = plugins.load("tasks", task).one_answer
+    for number, (text, samples) in enumerate(entry.right.items()):
+        key = 0 if one else number
+        made = AnswerClass(answer=text, correct=True, samples=[])
+        right.setdefault(key, made)["samples"] += samples
+    others: dict[int, AnswerClass] = {}
+    for number, (text, samples) in zip(wrong, entry.wrong.items(), strict=True):
+        made = AnswerClass(answer=text, correct=False, samples=[])
+        others.setdefault(number, made)["samples"] += samples
+    found = [*right.values(), *others.values()]
+    for each in found:
+        each["samples"].sort()
+    return sorted(found, key=lambda each: (-len(each["samples"]), each["samples"][0]))
 
 
 def _check_k(config: Config, scores: Sequence[ProblemScore]) -> None:
@@ -133,66 +184,78 @@ def _check_k(config: Config, scores: Sequence[ProblemScore]) -> None:
         )
 
 
-def _results(
-    config: Config, scores: Sequence[ProblemScore], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    samples = sum(s.n for s in scores)
-    counted = [s.n - s.error for s in scores] or [0]
-    fewest, most = min(counted), max(counted)
-    return {
-        "problems": len(scores),
-        "n": most if fewest == most else {"min": fewest, "max": most},
-        "errors": sum(s.error for s in scores),
-        "metrics": _metrics(config, scores),
-        "rates": {
-            name: sum(getattr(s, name) for s in scores) / samples if samples else None
-            for name in _RATES
-        },
-        "by": {
-            "level": _by(config, scores, lambda s: s.level),
-            "source": _by(config, scores, lambda s: s.source),
-            "task": _by(config, scores, lambda s: s.task),
-        },
-        "settings": settings,
-    }
+def _too_few(found: Mapping[str, Any]) -> str | None:
+    """Which figure can't be said, if any: the one of the largest pass@k."""
+    metrics = found["metrics"]
+    short = [n for n, m in metrics.items() if n.startswith("pass@") and m.get("too_few")]
+    if not short:
+        return None
+    return (
+        f"{short[-1]} can't be said: {metrics[short[-1]]['too_few']} of {found['problems']} "
+        "problems have too few samples without an error"
+    )
 
 
-def _metrics(config: Config, scores: Iterable[ProblemScore]) -> dict[str, dict[str, Any]]:
-    counts = [(s.n - s.error, s.correct) for s in scores]
-    metrics: dict[str, dict[str, Any]] = {}
-    for k in sorted(set(config.k)):
-        metrics[f"pass@{k}"] = {"value": mean_pass_at_k(counts, k)}
-        too_few = sum(n < k for n, _ in counts)
-        if too_few:
-            metrics[f"pass@{k}"]["too_few"] = too_few
-    metrics["avg@n"] = {"value": mean_accuracy(counts)}
-    return metrics
+def _lengths(answered: Mapping[str, _Answers], rollouts: Artifact) -> dict[str, Any] | None:
+    """How long answers are by their status: in tokens, or in characters where any has no count."""
+    tokens, all_counted = _measure(answered, rollouts, "completion_tokens")
+    if all_counted:
+        return lengths(tokens, "tokens") if tokens else None
+    characters, _ = _measure(answered, rollouts, "completion")
+    if _counted(tokens, characters):  # what has no tokens has no text
+        return lengths(tokens, "tokens")
+    return lengths(characters, "characters")
 
 
-def _by(
-    config: Config, scores: Iterable[ProblemScore], key: Callable[[ProblemScore], str | None]
-) -> dict[str, Any]:
-    """The same metrics for each group; problems without the key are under none of them."""
-    groups: defaultdict[str, list[ProblemScore]] = defaultdict(list)
-    for score in scores:
-        value = key(score)
-        if value is not None:
-            groups[value].append(score)
-    return {
-        name: {"problems": len(groups[name]), "metrics": _metrics(config, groups[name])}
-        for name in sorted(groups)
-    }
+def _measure(
+    answered: Mapping[str, _Answers], rollouts: Artifact, column: str
+) -> tuple[dict[str, array[int]], bool]:
+    """The lengths by status, and whether all are over 0."""
+    found: dict[str, array[int]] = {}
+    whole = True
+    for batch in rollouts.batches(["problem_id", "sample", column], batch_size=8192):
+        sizes = batch.column(column)
+        if column == "completion":
+            sizes = pc.utf8_length(sizes)
+        for problem, sample, size in zip(
+            batch.column("problem_id").to_pylist(),
+            batch.column("sample").to_pylist(),
+            sizes.to_pylist(),
+            strict=True,
+        ):
+            entry = answered.get(problem)
+            status = entry.status.get(sample) if entry else None
+            if status in LENGTHS:
+                found.setdefault(status, array("l")).append(size)
+                whole = whole and size > 0
+    return found, whole
 
 
-def _settings(verdicts: Artifact, rollouts: Artifact) -> dict[str, Any]:
+def _counted(tokens: Mapping[str, array[int]], characters: Mapping[str, array[int]]) -> bool:
+    """Whether every answer with text has a count of tokens."""
+    return all(
+        count or not size
+        for status in tokens
+        for count, size in zip(tokens[status], characters[status], strict=True)
+    )
+
+
+def _settings(verdicts: Artifact, rollouts: Artifact, problems: Artifact) -> dict[str, Any]:
     """What one needs to know to draw and judge the same samples again."""
     drawn = dict(rollouts.manifest.config)
     shots = drawn.pop("few_shot", ())
-    for name in ("n", "limit", "instructions"):
+    for name in ("n", "limit"):
         drawn.pop(name, None)
     return {
         **drawn,
         "few_shot": len(shots),
+        "few_shot_digest": _digest(shots) if shots else None,
         **verdicts.manifest.config,
+        "rules": dict(verdicts.manifest.plugins),
+        "problem_set": problems.digest,
         "versions": {**rollouts.manifest.versions, **verdicts.manifest.versions},
     }
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
