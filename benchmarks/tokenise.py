@@ -2,7 +2,7 @@
 
 All ways go over the same chats in turn, round by round, in batches of 256: what the machine does
 beside is then in all of them. CPU seconds are of all threads. Chats are pieces of the text files in
-``--text``, an average of so many tokens each. Last, the memory that tokenising adds, at two sizes.
+``--text``, an average of so many tokens each. Last, the memory of the process at two sizes.
 
     python benchmarks/tokenise.py --tokenizer models/HuggingFaceTB/SmolLM2-135M-Instruct
 """
@@ -125,10 +125,8 @@ def measure(tokenizer: Any, text: str, tokens: int) -> None:
 
 
 def grow(tokenizer: Any, text: str, count: int) -> None:
-    """Print the memory that tokenising ``count`` chats of 3,000 tokens adds at its peak."""
+    """Print the most memory this process had when it tokenised ``count`` chats, batch by batch."""
     whole = ChatTokenizer(tokenizer)
-    whole.encode(list(chats(text, 100, 8)))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tokens = done = 0
     for first in range(0, count, BATCH):
         batch = list(chats(text, 3000, min(BATCH, count - first), seed=first))
@@ -136,8 +134,8 @@ def grow(tokenizer: Any, text: str, count: int) -> None:
             if isinstance(encoded, Encoded):
                 tokens += len(encoded.input_ids)
                 done += 1
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{done} chats, {tokens:,} tokens: {grown / 1024:.0f} MB")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{done} chats, {tokens:,} tokens: {peak / 1024:.0f} MB")
 
 
 def main() -> None:
@@ -154,7 +152,7 @@ def main() -> None:
         return
     for tokens in (1000, 3000):
         measure(tokenizer, text, tokens)
-    print("\nmemory added at its peak")
+    print("\nthe process at its peak")
     for count in (1000, 4000):
         arguments = ["--tokenizer", given.tokenizer, "--text", given.text, "--grow", str(count)]
         subprocess.run([sys.executable, __file__, *arguments], check=True)

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmpipe.core.protocols import Drop
 from llmpipe.core.records import Message, TrainMessage
@@ -51,8 +51,7 @@ class Rendered:
     rewritten: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(NamedTuple):
     """A message taken apart: ``None`` stands for words, a string for itself (a tag, a blank)."""
 
     role: str

@@ -8,8 +8,9 @@ they stand for, so their ids alone give every border. Other tokenizers are asked
 from __future__ import annotations
 
 import unicodedata
+from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 _CHARACTERS = 1 << 20  # tokenised at a time: the library holds 100 bytes and more of each token
 
 Span = tuple[int, int]
-Tokens = tuple[NDArray[np.int32], list[NDArray[np.bool_] | slice]]
+Tokens = tuple[NDArray[np.int32], Sequence[NDArray[np.bool_] | slice]]
 """Ids of shape (tokens,), and for each span which of them lie in it."""
 
 
@@ -56,31 +57,31 @@ class Borders:
             encodings = self._backend.encode_batch(texts, add_special_tokens=False)
             yield from map(_by_offsets, encodings, spans)
             return
-        encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
-        lists = [e.ids for e in encodings]
-        del encodings
-        sizes = np.fromiter(map(len, lists), np.int64, len(lists))
-        flat = np.fromiter(chain.from_iterable(lists), np.int32, int(sizes.sum()))
-        del lists
-        bytes_to = np.cumsum(self._bytes[flat])
-        start = before = 0
-        for text, wanted, size in zip(texts, spans, sizes.tolist(), strict=True):
-            end = start + size
-            ids, ends = flat[start:end], bytes_to[start:end]
-            place = _byte_places(text)
-            whole = int(ends[-1]) - before if size else 0
-            if whole != place(len(text)) or not self._as_it_is(text):
-                encoding = self._backend.encode(text, add_special_tokens=False)
-                yield _by_offsets(encoding, wanted)
+        ids, sizes = array("i"), [0]
+        for encoding in self._backend.encode_batch_fast(texts, add_special_tokens=False):
+            ids.fromlist(encoding.ids)
+            sizes.append(len(ids))
+        flat = np.frombuffer(ids, np.int32)
+        # Bytes before each token, and after the last.
+        to = np.concatenate([[0], np.cumsum(self._bytes[flat], dtype=np.int32)])
+        begins = to[sizes].tolist()
+        places = [_byte_places(text) for text in texts]
+        wanted = [
+            (begin + place(a), begin + place(b))
+            for begin, place, here in zip(begins, places, spans, strict=False)
+            for a, b in here
+        ]
+        borders = np.array(wanted, dtype=np.int32).reshape(-1, 2)
+        lows = np.searchsorted(to, borders[:, 0], side="left").tolist()
+        highs = (np.searchsorted(to, borders[:, 1], side="right") - 1).tolist()
+        found = zip(lows, highs, strict=True)
+        for i, (text, here) in enumerate(zip(texts, spans, strict=True)):
+            start, end = sizes[i], sizes[i + 1]
+            slices = [slice(low - start, high - start) for low, high in islice(found, len(here))]
+            if begins[i + 1] - begins[i] == places[i](len(text)) and self._as_it_is(text):
+                yield flat[start:end], slices
             else:
-                found: list[NDArray[np.bool_] | slice] = []
-                for a, b in wanted:
-                    # Token n ends at ends[n], where the next one starts.
-                    low = np.searchsorted(ends, before + place(a), side="left") + 1 if a else 0
-                    high = np.searchsorted(ends, before + place(b), side="right")
-                    found.append(slice(int(low), int(high)))
-                yield ids, found
-            start, before = end, before + whole
+                yield _by_offsets(self._backend.encode(text, add_special_tokens=False), here)
 
     def _as_it_is(self, text: str) -> bool:
         """Whether the bytes of the tokens are those of ``text``: NFC, where there is one, may
