@@ -116,7 +116,8 @@ def test_metrics_rates_and_groups(tmp_path: Path) -> None:
         pytest.approx(sum(pass_at_k(4, c, k) or 0 for c in (2, 1, 0)) / 3) for k in (1, 2, 3, 4)
     ]
     for metric in found["metrics"].values():
-        assert 0 <= metric["low"] < metric["value"] < metric["high"] <= 1
+        assert 0 <= metric["low"] <= metric["value"] <= metric["high"] <= 1
+        assert metric["low"] < metric["high"]
         assert 0 <= metric["low_here"] < metric["high_here"] <= 1
     assert RESULTS in Artifact.open(out).manifest.files
 
