@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from llmpipe.algo.packed_rows import NO_LOSS
 from llmpipe.algo.prompts import load_tokenizer
 from llmpipe.cli.text import printable
 from llmpipe.core.artifact import Artifact
@@ -20,7 +21,6 @@ from llmpipe.core.records import PackedRow
 
 # What is printed of a row where not all of it is asked for.
 _SEGMENTS, _HEAD, _TAIL = 3, 60, 20
-_NO_LOSS = -100
 _LEARNT, _SPECIAL = "green", "bold"
 
 
@@ -48,7 +48,7 @@ class PackedText:
 
     def print(self, number: int, row: PackedRow, out: Console, *, whole: bool) -> None:
         """Row ``number`` of the artifact: all of it, or its first conversations, abridged."""
-        learnt = sum(label != _NO_LOSS for label in row.labels)
+        learnt = sum(label != NO_LOSS for label in row.labels)
         many = len(row.seq_lengths)
         out.rule(f"row {number}: {len(row.input_ids)} tokens, {learnt} learnt", style="dim")
         start = 0
@@ -111,7 +111,7 @@ def _tokenizer_of(artifact: Artifact) -> Path:
 
 
 def _stretches(ids: Sequence[int], labels: Sequence[int]) -> Iterator[_Stretch]:
-    learnt = np.array(labels) != _NO_LOSS
+    learnt = np.array(labels) != NO_LOSS
     cuts = [0, *(np.flatnonzero(np.diff(learnt)) + 1).tolist(), len(ids)]
     for start, end in itertools.pairwise(cuts):
         yield _Stretch(ids[start:end], bool(learnt[start]))
@@ -119,9 +119,9 @@ def _stretches(ids: Sequence[int], labels: Sequence[int]) -> Iterator[_Stretch]:
 
 def _about(row: PackedRow, part: slice) -> str:
     labels = row.labels[part]
-    about = f"{len(labels)} tokens, {sum(label != _NO_LOSS for label in labels)} learnt"
+    about = f"{len(labels)} tokens, {sum(label != NO_LOSS for label in labels)} learnt"
     if row.loss_weights is None:
         return about
     pairs = zip(labels, row.loss_weights[part], strict=True)
-    weights = [weight for label, weight in pairs if label != _NO_LOSS]
+    weights = [weight for label, weight in pairs if label != NO_LOSS]
     return f"{about}, weights {min(weights):.3g} to {max(weights):.3g}" if weights else about

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llmpipe.algo.packed_rows import NO_LOSS
 from llmpipe.core.records import PackedRow
 
 # In float32 the order of the sums makes 0.0001 of difference, in bfloat16 1, and a segment that
@@ -23,7 +24,6 @@ from llmpipe.core.records import PackedRow
 TOLERANCE = 0.01
 
 _LOGITS = 1 << 26  # compared at a time: 256 MB
-_NO_LOSS = -100
 
 
 @dataclass
@@ -74,7 +74,7 @@ def compare(torch: Any, model: Any, rows: Sequence[PackedRow]) -> Mapping[str, A
 def _places(row: PackedRow, most: int) -> NDArray[np.int64]:
     """Where to look: before each label, and at the first tokens of each segment, where what is
     mixed in weighs most; thinned out evenly to ``most``."""
-    wanted = np.array([*row.labels[1:], _NO_LOSS]) != _NO_LOSS
+    wanted = np.array([*row.labels[1:], NO_LOSS]) != NO_LOSS
     starts = np.cumsum([0, *row.seq_lengths[:-1]])
     for k in range(4):
         wanted[np.minimum(starts + k, len(wanted) - 1)] = True
@@ -87,15 +87,13 @@ def _places(row: PackedRow, most: int) -> NDArray[np.int64]:
 def _compare(
     torch: Any, model: Any, row: PackedRow, places: NDArray[np.int64], sums: _Sums
 ) -> None:
-    labels = np.array([*row.labels[1:], _NO_LOSS])[places]
+    labels = np.array([*row.labels[1:], NO_LOSS])[places]
     target = torch.as_tensor(labels, dtype=torch.long, device=model.device)
-    sums.targets += int(np.count_nonzero(labels != _NO_LOSS))
+    sums.targets += int(np.count_nonzero(labels != NO_LOSS))
 
     def loss(logits: Any) -> float:
         return float(
-            torch.nn.functional.cross_entropy(
-                logits, target, ignore_index=_NO_LOSS, reduction="sum"
-            )
+            torch.nn.functional.cross_entropy(logits, target, ignore_index=NO_LOSS, reduction="sum")
         )
 
     alone = torch.cat([*_alone(torch, model, row, places)])

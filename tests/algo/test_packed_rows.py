@@ -15,8 +15,10 @@ from llmpipe.algo.packed_rows import (
     batches,
     ids_and_labels,
     marked,
+    neighbours,
     pieces,
     rank_slices,
+    segments_of,
 )
 from llmpipe.algo.packing import plan
 from llmpipe.core.records import PackedRow
@@ -104,6 +106,30 @@ def test_pieces_are_the_whole_its_beginning_or_its_parts() -> None:
     assert cut(10, "drop") == cut(10, "truncate") == cut(10, "split") == [(0, 10)]
     assert cut(25, "truncate") == [(0, 10)]
     assert cut(25, "split") == [(0, 10), (10, 20), (20, 25)]
+
+
+def test_neighbours_are_the_shortest_two_and_what_fits_beside_them() -> None:
+    sizes = [5, 4, 2, 3, 6, 1]
+    tokens = list(range(sum(sizes)))
+    row = PackedRow(
+        input_ids=tokens,
+        labels=[-100, *tokens[1:]],
+        position_ids=[i for size in sizes for i in range(size)],
+        seq_lengths=sizes,
+        loss_weights=[float(i) for i in tokens],
+    )
+    two = neighbours(row, 0)
+    assert two is not None
+    assert two.seq_lengths == [2, 3]
+    assert two.input_ids == two.labels == [9, 10, 11, 12, 13]
+    assert two.position_ids == [0, 1, 0, 1, 2]
+    assert two.loss_weights == [9, 10, 11, 12, 13]
+    # First to the right, then to the left.
+    for most, kept in ((11, [2, 3, 6]), (16, [4, 2, 3, 6, 1]), (21, sizes)):
+        part = neighbours(row, most)
+        assert part is not None
+        assert part.seq_lengths == kept
+    assert neighbours(segments_of(row, 0, 1), 100) is None
 
 
 def test_ranks_get_all_of_a_row_that_is_padded_for_them_and_not_of_another() -> None:
