@@ -125,7 +125,7 @@ class Renderer:
             return with_marks
         # The template asks what the others say (Qwen3: is it a tool's answer that a user gives?).
         # An outline of this conversation alone then, in which they say it.
-        turns, words = _take_apart(messages, only="assistant")
+        turns, words = _take_apart(messages, others=False)
         return self._fit(self._outline_once(turns, tools), text, words)
 
     def _fit(
@@ -211,27 +211,30 @@ class Renderer:
 
 
 def _take_apart(
-    messages: Sequence[TrainMessage], only: str | None = None
+    messages: Sequence[TrainMessage], others: bool = True
 ) -> tuple[tuple[_Turn, ...], list[tuple[int, str]]]:
     """Turns, and their words in order, each with its turn's number.
 
-    With ``only``, what other roles say is no words, but stays as it is.
+    Without ``others``, what they say is no words, but stays as it is: only the assistant has words.
     """
     turns: list[_Turn] = []
     words: list[tuple[int, str]] = []
     for i, message in enumerate(messages):
         role, content = message["role"], message["content"]
-        parts: list[str | None] = [content]
-        if role == "assistant":
-            parts = [*_TAG.split(content)] if "think>" in content else [content]
-            # Blanks stay as they are; an answer is a stretch of words even where it is empty.
-            marked = [n % 2 == 0 and bool(p and p.strip()) for n, p in enumerate(parts)]
-            marked[-1] = True
+        # Blanks stay as they are; an answer is a stretch of words even where it is empty.
+        if role != "assistant":
+            says = [content] if others and content and not content.isspace() else []
+            shape: tuple[str | None, ...] = (None,) if says else (content,)
+        elif "think>" not in content:
+            says, shape = [content], (None,)
         else:
-            marked = [only is None and bool(content.strip())]
-        words += [(i, p) for p, m in zip(parts, marked, strict=True) if m and p is not None]
-        shape = tuple(None if m else p for p, m in zip(parts, marked, strict=True) if m or p)
-        turns.append(_Turn(role, shape, bool(message["train"])))
+            *front, last = _TAG.split(content)
+            marked = [n % 2 == 0 and bool(part.strip()) for n, part in enumerate(front)]
+            says = [*itertools.compress(front, marked), last]
+            pairs = zip(front, marked, strict=True)
+            shape = (*(None if mark else part for part, mark in pairs if part), None)
+        words += [(i, said) for said in says]
+        turns.append(_Turn(role, shape, message["train"]))
     return tuple(turns), words
 
 
