@@ -122,7 +122,7 @@ def check(result: Result, model: Path) -> Result:
     """Whether the conversations of a row see each other in a model, as a trainer would give it.
 
     Some rows, or a few conversations of them, go through the model whole and piece by piece. The
-    figures are under ``check``: see `llmpipe.engines.transformers`. Where the logits or the losses
+    figures are under ``check``: see `llmpipe.engines._packed`. Where the logits or the losses
     differ, the result wants attention.
 
     Raises:
