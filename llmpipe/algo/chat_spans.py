@@ -106,7 +106,7 @@ class Renderer:
         self._skeleton = functools.lru_cache(_OUTLINES)(self._skeleton_once)
 
     def render(self, chat: Chat) -> Rendered | Drop:
-        """The text and the spans, or why there are none: see `llmpipe.algo.chat.ChatTokenizer.encode`."""
+        """The text and the spans, or why there are none (as `ChatTokenizer.encode` says)."""
         from jinja2 import TemplateError
 
         messages = chat.messages
