@@ -11,7 +11,7 @@ import logging
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -79,8 +79,9 @@ def run(
     ``loss_weights`` make sum(weight * loss) / sum(weight) over the rows the mean over the trained
     turns of each turn's mean, as a trainer has it that is given every turn as a sample of its own
     and takes the mean of samples. (One that takes the mean of all tokens needs none.) A token has
-    the weight 1 / (trained tokens of its turn), times what makes their mean over the rows 1. Single
-    tokens that are masked already are one turn a conversation.
+    the weight 1 / (trained tokens of its turn), times what makes their mean over the rows 1. Where
+    single tokens are masked already, the turns are those of the messages, which must be the same
+    tokens here (``tokens_differ``).
 
     Figures tell of the trained turns that lost their thinking to the template
     (``thoughtless_turns``), and of those that read otherwise than where they end the conversation
@@ -100,7 +101,7 @@ def run(
         config=config,
         inputs=inputs,
         out=out,
-        version=3,
+        version=4,
         libraries=("transformers", "tokenizers", "numpy"),
         shard_rows=config.shard_rows,
     )
@@ -227,7 +228,7 @@ def _tokenise(
 
 def _encode(tokenizer: ChatTokenizer, rows: Sequence[dict[str, Any]]) -> Iterator[Encoded | Drop]:
     """In the order of ``rows``; where single tokens are masked already, those stand."""
-    texts = [r for r in rows if r["token_ids"] is None]
+    texts = [r for r in rows if r["messages"] or r["token_ids"] is None]
     chats = [
         Chat(messages=r["messages"], tools=json.loads(r["tools"]) if r["tools"] else None)
         for r in texts
@@ -237,10 +238,29 @@ def _encode(tokenizer: ChatTokenizer, rows: Sequence[dict[str, Any]]) -> Iterato
         if row["token_ids"] is None:
             yield next(encoded)
         else:
-            yield Encoded(
-                input_ids=np.array(row["token_ids"], dtype=np.int32),
-                turns=np.array(row["loss_mask"], dtype=np.int32),
-            )
+            yield _masked(row, next(encoded) if row["messages"] else None)
+
+
+def _masked(row: Mapping[str, Any], encoded: Encoded | Drop | None) -> Encoded | Drop:
+    """A conversation whose single tokens are masked; its turns are those of its messages.
+
+    Without messages it is one turn. Tokens that this tokenizer would not make are another's.
+    """
+    if isinstance(encoded, Drop):
+        return encoded
+    ids = np.array(row["token_ids"], dtype=np.int32)
+    loss = np.array(row["loss_mask"], dtype=np.int32)
+    if encoded is None:
+        return Encoded(input_ids=ids, turns=loss)
+    if not np.array_equal(ids, encoded.input_ids):
+        return Drop(
+            reason="tokens_differ",
+            detail=f"masked as {len(ids)} tokens; "
+            f"this tokenizer makes {len(encoded.input_ids)} others",
+        )
+    # Learnt outside the turns, tokens are a turn of their own.
+    turns = np.where(encoded.loss, encoded.turns, encoded.turns.max() + 1)
+    return replace(encoded, turns=turns * loss)
 
 
 def _add(config: Config, encoded: Encoded, spill: Spill, counts: Counter[str]) -> Drop | None:

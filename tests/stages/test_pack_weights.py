@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import make_artifact
+from helpers import make_artifact, rejects
 
+from llmpipe.algo.chat import Chat, ChatTokenizer, Encoded
+from llmpipe.algo.prompts import load_chat_tokenizer
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.records import Conversation, PackedRow
 from llmpipe.core.run import Mode, Result
@@ -92,7 +95,9 @@ def test_a_turn_that_is_cut_weighs_as_much_by_what_is_kept_of_it(
     assert weight_of_runs(rows) == pytest.approx([each] * 2, rel=1e-6)
 
 
-def test_tokens_that_are_masked_one_by_one_are_one_turn(tmp_path: Path, smol_model: Path) -> None:
+def test_tokens_that_are_masked_one_by_one_without_messages_are_one_turn(
+    tmp_path: Path, smol_model: Path
+) -> None:
     single = Conversation(
         id="single",
         problem_id=None,
@@ -105,6 +110,42 @@ def test_tokens_that_are_masked_one_by_one_are_one_turn(tmp_path: Path, smol_mod
     assert row.labels == [-100, 2, -100, 4, -100, 6]
     assert row.loss_weights == [0, 1, 0, 1, 0, 1]
     assert result.figures["trained_turns"] == 1
+
+
+def masked_alternately(made: Conversation, tokenizer: Path) -> Conversation:
+    """Of the tokens that are learnt, every other one without loss."""
+    (encoded,) = ChatTokenizer(load_chat_tokenizer(tokenizer)).encode(
+        [Chat(messages=made.messages)]
+    )
+    assert isinstance(encoded, Encoded)
+    loss = encoded.loss & (np.arange(len(encoded.loss)) % 2 == 0)
+    return replace(made, token_ids=encoded.input_ids.tolist(), loss_mask=loss.astype(int).tolist())
+
+
+def test_turns_whose_single_tokens_are_masked_weigh_as_much_each(
+    tmp_path: Path, smol_model: Path
+) -> None:
+    made = masked_alternately(conversation("c", "Q?", "so " * 40, "And?", "Yes, so."), smol_model)
+    (row,), result = packed(tmp_path, [made], smol_model)
+    labels, weights = np.array(row.labels), np.array(row.loss_weights)
+    learnt = np.flatnonzero(np.array(made.loss_mask))
+    assert np.flatnonzero(labels != -100).tolist() == learnt.tolist()
+    assert np.flatnonzero(weights).tolist() == learnt.tolist()
+    assert result.figures["trained_turns"] == 2
+    between = row.input_ids.index(load_chat_tokenizer(smol_model).eos_token_id, int(learnt[0])) + 1
+    each = len(learnt) / 2
+    assert [weights[:between].sum(), weights[between:].sum()] == pytest.approx([each] * 2)
+
+
+def test_tokens_of_another_tokenizer_are_not_packed(tmp_path: Path, smol_model: Path) -> None:
+    made = masked_alternately(conversation("c", "Q?", "Yes."), smol_model)
+    other = replace(made, id="other", token_ids=[5, *list(made.token_ids or ())[1:]])
+    (row,), result = packed(tmp_path, [made, other], smol_model)
+    assert row.input_ids == made.token_ids
+    size = len(row.input_ids)
+    detail = f"masked as {size} tokens; this tokenizer makes {size} others"
+    assert rejects(tmp_path / "packed") == [("other", "tokens_differ", detail)]
+    assert result.figures["conversations"] == 1
 
 
 def test_turns_that_lose_their_thinking_are_counted_and_told_of(
