@@ -23,10 +23,11 @@ def _run() -> None:
     from llmpipe.cli.output import say_error, say_stopped
     from llmpipe.cli.stdout import guard
     from llmpipe.core.errors import UserError
+    from llmpipe.core.surrogates import has_half
 
     guard()
     try:
-        if any(map(_surrogate, sys.argv)):
+        if any(map(has_half, sys.argv)):  # by which Python shows bytes that are no UTF-8
             raise UserError("an argument is not UTF-8 text", "write it in UTF-8")
         app()
     except UserError as e:
@@ -48,8 +49,3 @@ def _hide_secrets() -> None:
         from setproctitle import setproctitle
 
         setproctitle(" ".join(shown))
-
-
-def _surrogate(word: str) -> bool:
-    """Whether Python put bytes into an argument that are no UTF-8."""
-    return any("\ud800" <= c <= "\udfff" for c in word)

@@ -10,6 +10,7 @@ import typer
 
 from llmpipe.core.errors import UserError
 from llmpipe.core.options import read_value
+from llmpipe.core.surrogates import has_half
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")]
 Force = Annotated[bool, typer.Option("--force", help="Make it again, whatever is there.")]
@@ -107,13 +108,20 @@ def pairs(values: list[str] | None, flag: str) -> dict[str, str]:
         key, sign, rest = value.partition("=")
         if not sign or not key:
             raise UserError(f"{flag} {value} is not of the form key=value", f"{flag} key=value")
-        parsed[key.strip().replace("-", "_")] = rest.strip()
+        name = key.strip().replace("-", "_")
+        if parsed.setdefault(name, rest.strip()) != rest.strip():
+            raise UserError(
+                f"{name} is given twice: {parsed[name]} and {rest.strip()}", f"{flag} {value}"
+            )
     return parsed
 
 
 def values(given: list[str] | None, flag: str) -> dict[str, Any]:
     """``key=value`` options with their values read as JSON where they are JSON."""
-    return {key: read_value(text) for key, text in pairs(given, flag).items()}
+    read = {key: read_value(text) for key, text in pairs(given, flag).items()}
+    if has_half(json.dumps(read, ensure_ascii=False)):
+        raise UserError(f"{flag} holds half a character (\\ud800 to \\udfff)", "leave it out")
+    return read
 
 
 def json_object(text: str | None, flag: str) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def json_object(text: str | None, flag: str) -> dict[str, Any]:
         value = json.loads(text or "{}")
     except ValueError:
         value = None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or has_half(json.dumps(value, ensure_ascii=False)):
         raise UserError(f"{flag} {text!r} is no JSON object", f"{flag} '{{\"key\": true}}'")
     return value
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from llmpipe.core.run import Result
 
 _PANEL = "Answers"
+_OF_EVERY_STAGE = {"out", "track", "force", "as_json", "dry_run"}
 
 
 def register(app: typer.Typer) -> None:
@@ -236,6 +239,7 @@ def eval_(
 
     Another k or another way to read the answers scores the same samples again.
     """
+    moot = _for_sampling(locals())
     with Stage(force=force, as_json=as_json, dry_run=dry_run) as stage:
         import llmpipe.stages.rollout as sampling
         import llmpipe.stages.score as scoring
@@ -278,10 +282,10 @@ def eval_(
             )
             results.append(sampling.run(config, path, out / "rollouts", stage.mode))
             path, record = out / "rollouts", Rollout
-        elif record is not Problem and (
-            model or limit or few_shot or system or prompt_template or max_turns > 1
-        ):
-            typer.echo(f"{source} was sampled already: sampling options have no effect", err=True)
+        elif record is not Problem and moot:
+            typer.echo(
+                f"{source} was sampled already: sampling options have no effect ({moot})", err=True
+            )
         if record is Rollout and not _stops_short(results):
             judge = judging.Config(extract=extract, maze_rules=maze_rules)
             results.append(judging.run(judge, path, out / "verdicts", cheap, problems=problems))
@@ -344,6 +348,17 @@ def _stops_short(results: list[Result]) -> bool:
     return any(result.plan or not result.complete for result in results)
 
 
+def _for_sampling(given: Mapping[str, Any]) -> str:
+    """The options of `eval_` that matter to sampling alone, as far as they aren't the defaults."""
+    sampling = inspect.signature(rollout).parameters.keys() - _OF_EVERY_STAGE
+    options = inspect.signature(eval_).parameters
+    return ", ".join(
+        f"--{name.replace('_', '-')}"
+        for name in options
+        if name in sampling and (given[name] or None) != (options[name].default or None)
+    )
+
+
 def _needed(model: str | None) -> str:
     if model is None:
         raise UserError("problems are scored with a model", "--model ORG/NAME")
@@ -355,9 +370,11 @@ def _engine_args(
     base_url: str | None,
     rest: list[str] | None,
 ) -> dict[str, str]:
-    args = pairs(rest, "--engine-arg")
-    if tensor_parallel_size:
-        args["tensor_parallel_size"] = str(tensor_parallel_size)
-    if base_url:
-        args["base_url"] = base_url
-    return args
+    if tensor_parallel_size is not None and tensor_parallel_size < 1:
+        raise UserError(
+            f"--tensor-parallel-size is {tensor_parallel_size}, but must be at least 1",
+            "--tensor-parallel-size 1",
+        )
+    named = {"tensor_parallel_size": tensor_parallel_size, "base_url": base_url}
+    own = [f"{name}={value}" for name, value in named.items() if value is not None]
+    return pairs([*(rest or []), *own], "--engine-arg")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llmpipe.core.errors import UserError
+from llmpipe.core.surrogates import has_half
 
 
 def read_template(given: str | None) -> str | None:
@@ -56,13 +57,17 @@ def read_few_shot(path: Path) -> Iterator[dict[str, str]]:
     """The worked examples in a JSON Lines file.
 
     Raises:
-        UserError: no such file, a line that is no example, or none at all.
+        UserError: it can't be read, a line is no example, or there is none at all.
     """
-    if not path.is_file():
-        raise UserError(f"there is no file {path}", "--few-shot takes a JSON Lines file")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise UserError(
+            f"the worked examples {path} can't be read: {e}", "--few-shot takes a JSON Lines file"
+        ) from None
     count = 0
     example = '{"task": "math", "prompt": "What is 1 + 1?", "response": "It is \\\\boxed{2}."}'
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -70,7 +75,9 @@ def read_few_shot(path: Path) -> Iterator[dict[str, str]]:
             good = {"prompt", "response"} <= shot.keys() <= {"task", "prompt", "response"}
         except (ValueError, AttributeError):
             good = False
-        if not good or not all(isinstance(v, str) and v.strip() for v in shot.values()):
+        if not good or not all(
+            isinstance(v, str) and v.strip() and not has_half(v) for v in shot.values()
+        ):
             raise UserError(f"{path}:{number} is no worked example", f"a line looks like {example}")
         count += 1
         yield shot

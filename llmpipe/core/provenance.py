@@ -9,6 +9,7 @@ import logging
 import platform
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -59,10 +60,18 @@ def git_commit() -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+class _RunLog(logging.FileHandler):
+    """Of a disk that is full the rows tell; the log needn't, by a traceback a line."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
+
 @contextlib.contextmanager
 def log_to(path: Path) -> Iterator[None]:
     """Everything llmpipe says while the stage runs, in a file, appended over resumes."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _RunLog(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     root = logging.getLogger("llmpipe")
     level = root.level

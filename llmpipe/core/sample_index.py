@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-_MOST = 1 << 24  # samples of one problem; a larger number is no sample number, but damage
+MOST_SAMPLES = 1 << 24  # of one problem; a larger number is no sample number, but damage
 
 
 class SampleIndex:
@@ -36,7 +36,7 @@ class SampleIndex:
         Raises:
             ValueError: the sample is finished already, or its number is out of range.
         """
-        if not 0 <= sample < _MOST:
+        if not 0 <= sample < MOST_SAMPLES:
             raise ValueError(f"{sample} is no number of a sample")
         places = self._places.get(problem)
         if places is None:

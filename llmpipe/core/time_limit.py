@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 _T = TypeVar("_T")
 _RECENT = 512  # answers whose times are remembered
 _SHARE = 0.9  # of them, that are to be finished in time
+_LONGEST = 1e9  # seconds; a timer of some centuries overflows
 
 
 class TimeIsUp(BaseException):
@@ -100,7 +101,8 @@ class TimeLimit(Generic[_T]):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
         before = signal.signal(signal.SIGALRM, ring)
-        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), wake)
+        seconds = min(max(0.0, self._deadline - time.monotonic()), _LONGEST)
+        timer = threading.Timer(seconds, wake)
         timer.daemon = True
         timer.start()
         try:

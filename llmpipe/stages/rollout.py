@@ -30,6 +30,7 @@ from llmpipe.core.prompt_files import read_few_shot, read_prompt_template, read_
 from llmpipe.core.protocols import Engine, Request, Sampling
 from llmpipe.core.records import Problem, Rollout
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.core.sample_index import MOST_SAMPLES
 from llmpipe.core.time_limit import TimeIsUp, TimeLimit
 from llmpipe.engines._start import check, start
 from llmpipe.tasks import opening
@@ -98,17 +99,18 @@ def plan(
     Raises:
         UserError: no such engine or model, examples that can't be read, or numbers out of range.
     """
-    for name, low in (
-        ("n", 1),
-        ("limit", 1),
-        ("max_turns", 1),
-        ("max_tokens", 1),
-        ("temperature", 0),
+    for name, low, high in (
+        ("n", 1, MOST_SAMPLES),
+        ("limit", 1, math.inf),
+        ("max_turns", 1, math.inf),
+        ("max_tokens", 1, math.inf),
+        ("temperature", 0, math.inf),
     ):
         value = rest.get(name)
-        if value is not None and not low <= value < math.inf:
+        if value is not None and not (low <= value < math.inf and value <= high):
+            most = f" and at most {high}" if high < math.inf else ""
             raise UserError(
-                f"{name} is {value}, but must be at least {low}", "llmpipe rollout --help"
+                f"{name} is {value}, but must be at least {low}{most}", "llmpipe rollout --help"
             )
     if not 0 < rest.get("top_p", 1) <= 1:
         raise UserError(

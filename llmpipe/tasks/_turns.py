@@ -51,7 +51,7 @@ class Conversations:
 
     def finished(self) -> int:
         """How many of the wanted conversations have their last answer."""
-        return sum((p, s) in self.journal for p, n in self.wanted.items() for s in range(n))
+        return sum(s < n for p, n in self.wanted.items() for s in self.journal.samples(p))
 
     def under_way(self) -> int:
         """How many of the wanted conversations have an answer, and go on."""

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from helpers import make_artifact
 
+from llmpipe.cli.options import json_object, pairs, values
+from llmpipe.cli.sampling import _engine_args
+from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem
 
 Llmpipe = Callable[..., subprocess.CompletedProcess[str]]
@@ -82,3 +85,40 @@ def test_a_conversation_is_shown_whole(llmpipe: Llmpipe) -> None:
     assert "is not right. Look for the step that went wrong" in shown
     assert shown.count("assistant") == 2
     assert '"max_turns": 2' in shown
+
+
+def test_an_option_without_effect_is_refused() -> None:
+    assert pairs(["a-b=1", "c=x=y", "a_b=1"], "--engine-arg") == {"a_b": "1", "c": "x=y"}
+    with pytest.raises(UserError, match="a_b is given twice: 1 and 2"):
+        pairs(["a-b=1", "a_b=2"], "--engine-arg")
+    with pytest.raises(UserError, match="tensor_parallel_size is given twice: 4 and 2"):
+        _engine_args(2, None, ["tensor_parallel_size=4"])
+    for size in (0, -1):
+        with pytest.raises(UserError, match="must be at least 1"):
+            _engine_args(size, None, None)
+    assert _engine_args(2, "http://h/v1", ["x=1"]) == {
+        "x": "1",
+        "tensor_parallel_size": "2",
+        "base_url": "http://h/v1",
+    }
+
+
+def test_half_a_character_is_refused_before_a_file_is_to_hold_it() -> None:
+    with pytest.raises(UserError, match="half a character"):
+        values([r'stop=["\ud800"]'], "--sampling-arg")
+    with pytest.raises(UserError, match="no JSON object"):
+        json_object(r'{"a": "\ud800"}', "--chat-template-kwargs")
+    assert json_object(r'{"a": "\ud83d\ude00"}', "--x") == {"a": "\U0001f600"}
+
+
+def test_more_samples_than_can_be_numbered_are_refused_at_once(llmpipe: Llmpipe) -> None:
+    said = llmpipe("rollout", "problems", "-o", "r", *SCRIPTED, "-n", 10**20, code=2)
+    assert f"n is {10**20}, but must be at least 1 and at most 16777216" in said.stderr
+
+
+def test_options_that_come_too_late_are_named(llmpipe: Llmpipe) -> None:
+    llmpipe("rollout", "problems", "-o", "r", "-n", 2, *SCRIPTED)
+    late = llmpipe("eval", "r", "-o", "e", "--k", 1, "-n", 4, "--temperature", 0, "--logprobs")
+    assert "r was sampled already: sampling options have no effect" in late.stderr
+    assert "(--n, --temperature, --logprobs)" in late.stderr
+    assert "no effect" not in llmpipe("eval", "r", "-o", "e", "--k", 2).stderr

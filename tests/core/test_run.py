@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import logging
 import multiprocessing
 import os
 import shutil
@@ -16,7 +18,7 @@ import pytest
 
 from llmpipe.core.artifact import Artifact, Manifest
 from llmpipe.core.errors import UserError
-from llmpipe.core.provenance import redact, stamp
+from llmpipe.core.provenance import log_to, redact, stamp
 from llmpipe.core.records import Problem
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 
@@ -358,3 +360,10 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
     assert m.versions["llmpipe"]
     assert len(m.fingerprint) == 64
     assert stamp().endswith("Z")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_log_on_a_full_disk_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(OSError), log_to(Path("/dev/full")):
+        logging.getLogger("llmpipe").debug("a line")
+    assert "Traceback" not in capfd.readouterr().err

@@ -99,3 +99,11 @@ def test_other_threads_are_not_interrupted() -> None:
     thread.start()
     thread.join()
     assert ended == [True]
+
+
+def test_centuries_are_a_limit_as_good_as_none(capfd: pytest.CaptureFixture[str]) -> None:
+    far = limit(time.monotonic() + 3.6e14)
+    with far.alarm():
+        assert list(far.hand_out(iter(range(2)))) == [0, 1]
+    assert not far.over
+    assert capfd.readouterr().err == ""

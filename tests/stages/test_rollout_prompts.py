@@ -10,6 +10,7 @@ from scripted_rollouts import make_problems, rows, sample
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load
+from llmpipe.core.prompt_files import read_few_shot
 from llmpipe.core.records import Conversation, Problem
 from llmpipe.core.run import Mode
 from llmpipe.stages import build_sft
@@ -68,3 +69,24 @@ def test_a_template_without_a_place_for_the_problem_is_refused(tmp_path: Path) -
             sample(problems, tmp_path / "out", prompt_template=file)
         assert "{prompt}" in str(refused.value.hint)
     assert not list(tmp_path.glob("out*"))
+
+
+def test_worked_examples_that_no_prompt_can_hold_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "shots.jsonl"
+    for raw, message in (
+        (b"\xff\xfe", "can't be read"),
+        (rb'{"prompt": "\ud800", "response": "2"}', "shots.jsonl:1 is no worked example"),
+        (b'{"prompt": "1", "response": "2"}\n{"prompt": "1"}', ":2 is no worked example"),
+    ):
+        file.write_bytes(raw)
+        with pytest.raises(UserError, match=message):
+            list(read_few_shot(file))
+    with pytest.raises(UserError, match="can't be read"):
+        list(read_few_shot(tmp_path))
+
+
+def test_a_worked_example_may_hold_any_line_break_but_json_lines_own(tmp_path: Path) -> None:
+    file = tmp_path / "shots.jsonl"
+    file.write_text('{"prompt": "a\u2028b", "response": "c\x85d"}\r\n\n', encoding="utf-8")
+
+    assert list(read_few_shot(file)) == [{"prompt": "a\u2028b", "response": "c\x85d"}]

@@ -162,6 +162,12 @@ def test_a_server_without_logprobs_is_told_at_once(make: Make, server: ApiServer
         ({"content": "4", "reasoning": "2 and 2"}, "length", "<think>2 and 2</think>4"),
         ({"content": "4", "reasoning": None}, "stop", "4"),
         ({"content": None}, "stop", ""),
+        ({"content": [{"type": "text", "text": "4"}, {"text": "2"}]}, "stop", "42"),
+        (
+            {"content": "4\ud800 \ud83d\ude00", "reasoning": "\udc00"},
+            "stop",
+            "<think>\ufffd</think>4\ufffd \U0001f600",
+        ),
     ],
 )
 def test_thinking_is_put_back(
@@ -171,6 +177,17 @@ def test_thinking_is_put_back(
     [made] = make().stream([SUMS[0]])
 
     assert made.text == text
+
+
+@pytest.mark.parametrize("count", ["x", 10**30, -4, None])
+def test_a_count_of_tokens_that_is_none_costs_no_answer(
+    make: Make, server: ApiServer, count: object
+) -> None:
+    said = {**completion({"content": "4"}), "usage": {"completion_tokens": count}}
+    server.answer = lambda _: said
+    [made] = make().stream([SUMS[0]])
+
+    assert (made.text, made.completion_tokens) == ("4", 0)
 
 
 def test_an_answer_that_is_withheld_is_an_error(make: Make, server: ApiServer) -> None:
