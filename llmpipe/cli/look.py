@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from llmpipe.cli.options import AsJson
+from llmpipe.cli.view import view
 
 _PANEL = "Project"
 
@@ -15,6 +16,7 @@ _PANEL = "Project"
 def register(app: typer.Typer) -> None:
     app.command("init", rich_help_panel=_PANEL)(init)
     app.command("show", rich_help_panel=_PANEL)(show)
+    app.command("view", rich_help_panel=_PANEL)(view)
 
 
 def init(

@@ -1,35 +1,20 @@
-"""Packed rows as text: where each conversation begins, and which of its tokens are learnt."""
+"""Packed rows on a terminal: where each conversation begins, and which of its tokens are learnt."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from llmpipe.algo.packed_rows import NO_LOSS
-from llmpipe.algo.prompts import load_tokenizer
+from llmpipe.algo.packed_text import NO_LOSS, PackedReader, Stretch, about, stretches
 from llmpipe.cli.text import printable
 from llmpipe.core.artifact import Artifact
-from llmpipe.core.errors import UserError
-from llmpipe.core.paths import find_model
 from llmpipe.core.records import PackedRow
 
 # What is printed of a row where not all of it is asked for.
 _SEGMENTS, _HEAD, _TAIL = 3, 60, 20
 _LEARNT, _SPECIAL = "green", "bold"
-
-
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Tokens side by side that are learnt, or are not."""
-
-    ids: Sequence[int]
-    learnt: bool
 
 
 class PackedText:
@@ -41,10 +26,7 @@ class PackedText:
         Raises:
             UserError: it is not there any more, or can't be read.
         """
-        folder = find_model(tokenizer) if tokenizer else _tokenizer_of(artifact)
-        self._tokenizer = load_tokenizer(folder)
-        added = self._tokenizer.added_tokens_decoder
-        self._special = {i for i, token in added.items() if token.special}
+        self._reader = PackedReader(artifact, tokenizer)
 
     def print(self, number: int, row: PackedRow, out: Console, *, whole: bool) -> None:
         """Row ``number`` of the artifact: all of it, or its first conversations, abridged."""
@@ -55,10 +37,10 @@ class PackedText:
         for n, length in enumerate(row.seq_lengths[: None if whole else _SEGMENTS], start=1):
             part = slice(start, start + length)
             out.print(
-                f"[conversation {n} of {many}: {_about(row, part)}]", style="dim", markup=False
+                f"[conversation {n} of {many}: {about(row, part)}]", style="dim", markup=False
             )
             text = Text()
-            for stretch in _stretches(row.input_ids[part], row.labels[part]):
+            for stretch in stretches(row.input_ids[part], row.labels[part]):
                 self._append(text, stretch, whole, plain=out.color_system is None or out.no_color)
             out.print(text, soft_wrap=True)
             start += length
@@ -67,7 +49,7 @@ class PackedText:
                 f"[{many - _SEGMENTS} more; --row {number} prints all]", style="dim", markup=False
             )
 
-    def _append(self, text: Text, stretch: _Stretch, whole: bool, *, plain: bool) -> None:
+    def _append(self, text: Text, stretch: Stretch, whole: bool, *, plain: bool) -> None:
         ids, left_out = list(stretch.ids), 0
         if not whole and len(ids) > _HEAD + _TAIL:
             left_out = len(ids) - _HEAD - _TAIL
@@ -82,46 +64,7 @@ class PackedText:
         text.append("⟧" if plain and stretch.learnt else "")
 
     def _decode(self, text: Text, ids: Sequence[int], style: str) -> None:
-        """Special tokens stand out; what lies between is decoded as one: characters have several
-        tokens."""
-        words: list[int] = []
-        for token in [*ids, None]:
-            if token is not None and token not in self._special:
-                words.append(token)
-                continue
-            text.append(printable(self._tokenizer.decode(words)), style=style or None)
-            words = []
-            if token is not None:
-                shown = printable(self._tokenizer.decode([token]))
-                text.append(shown, style=f"{_SPECIAL} {style}".strip())
-
-
-def _tokenizer_of(artifact: Artifact) -> Path:
-    """The folder of the tokenizer files that the artifact says it was made with."""
-    paths = [e["path"] for role, e in artifact.manifest.inputs.items() if "tokenizer/" in role]
-    folders = {Path(artifact.path, path).resolve().parent for path in paths}
-    folder = next((f for f in folders if f.is_dir()), None)
-    if folder is None:
-        where = ", ".join(map(str, folders)) or "an unknown place"
-        raise UserError(
-            f"the tokenizer of {artifact.path} was at {where}, which is gone",
-            f"llmpipe show {artifact.path} --tokenizer DIR",
-        )
-    return folder
-
-
-def _stretches(ids: Sequence[int], labels: Sequence[int]) -> Iterator[_Stretch]:
-    learnt = np.array(labels) != NO_LOSS
-    cuts = [0, *(np.flatnonzero(np.diff(learnt)) + 1).tolist(), len(ids)]
-    for start, end in itertools.pairwise(cuts):
-        yield _Stretch(ids[start:end], bool(learnt[start]))
-
-
-def _about(row: PackedRow, part: slice) -> str:
-    labels = row.labels[part]
-    about = f"{len(labels)} tokens, {sum(label != NO_LOSS for label in labels)} learnt"
-    if row.loss_weights is None:
-        return about
-    pairs = zip(labels, row.loss_weights[part], strict=True)
-    weights = [weight for label, weight in pairs if label != NO_LOSS]
-    return f"{about}, weights {min(weights):.3g} to {max(weights):.3g}" if weights else about
+        """Special tokens stand out."""
+        for words, special in self._reader.words(ids):
+            shown = f"{_SPECIAL} {style}".strip() if special else style
+            text.append(printable(words), style=shown or None)
