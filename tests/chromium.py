@@ -18,13 +18,14 @@ from websockets.sync.client import ClientConnection, connect
 PATH = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-extensions "
-    "--disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage "
+    "--disable-background-networking --disable-component-update --disable-sync "
+    "--disable-dev-shm-usage "
     "--hide-scrollbars --window-size=1280,800 --remote-debugging-port=0"
 )
 
 
 class Chromium:
-    """One tab. ``requests`` are the addresses of all it asked for, ``said`` what its console said."""
+    """One tab. ``requests`` are all addresses it asked for, ``said`` is what its console said."""
 
     def __enter__(self) -> Self:
         assert PATH

@@ -24,7 +24,7 @@ PROBLEMS = [
     Problem.make(
         task="math",
         source="made",
-        prompt=r"A pen is $5 and a book $10. Let $\frac{a}{b} = \sqrt{9/16}$; find $$\frac{a}{b}.$$",
+        prompt=r"A pen is $5, a book $10. Let $\frac{a}{b} = \sqrt{9/16}$; find $$\frac{a}{b}.$$",
         answer=r"\frac{3}{4}",
         level="Level 2",
         solution=r"It is \(\boxed{\frac34}\).",
@@ -72,6 +72,18 @@ def _judged(problem: Problem, row: Rollout) -> Verdict:
     )
 
 
+def _conversation(number: int) -> Conversation:
+    return Conversation(
+        id=f"c{number}",
+        problem_id=None,
+        source="made",
+        messages=[
+            {"role": "user", "content": "Hi", "train": False},
+            {"role": "assistant", "content": "<b>Hello</b>", "train": True},
+        ],
+    )
+
+
 def make_tree(folder: Path) -> Path:
     """``problems``, ``rollouts``, ``verdicts``, ``eval``, ``sft`` and ``pairs`` in a folder."""
     make_artifact(folder / "problems", PROBLEMS, stage="prepare")
@@ -91,18 +103,18 @@ def make_tree(folder: Path) -> Path:
     judged = [_judged(p, row) for p, row in sampled]
     make_artifact(folder / "verdicts", judged, stage="verify", inputs={"rollouts": made})
     score.run(score.Config(k=(1, 2)), folder / "verdicts", folder / "eval", Mode())
-    turns = [("user", "Hi", False), ("assistant", "<b>Hello</b>", True)]
-    chat = [{"role": r, "content": c, "train": t} for r, c, t in turns]
     make_artifact(
         folder / "sft",
-        [
-            Conversation(id=f"c{i}", problem_id=None, source="made", messages=chat)
-            for i in range(60)
-        ],  # type: ignore[arg-type]
+        [_conversation(i) for i in range(60)],
         stage="build-sft",
     )
-    asked, good, bad = ([{"role": r, "content": c}] for r, c in (
-        ("user", "1 + 1?"), ("assistant", "2"), ("assistant", "3")))  # fmt: skip
-    pair = Pair(id="x", problem_id="y", source="made", prompt=asked, chosen=good, rejected=bad)  # type: ignore[arg-type]
+    pair = Pair(
+        id="x",
+        problem_id="y",
+        source="made",
+        prompt=[{"role": "user", "content": "1 + 1?"}],
+        chosen=[{"role": "assistant", "content": "2"}],
+        rejected=[{"role": "assistant", "content": "3"}],
+    )
     make_artifact(folder / "pairs", [pair], stage="build-pairs")
     return folder

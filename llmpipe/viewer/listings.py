@@ -147,8 +147,10 @@ LISTINGS: Mapping[str, Listing] = {
             "pass rate": _RATE,
             **{
                 name: f"t.{name}"
-                for name in ("correct", "wrong", "no_answer", "truncated", "error", "n", "level")
+                for name in ("correct", "wrong", "no_answer", "truncated", "error")
             },
+            "samples": "t.n",
+            "level": "t.level",
         },
         text="concat_ws(' ', t.problem_id, p.prompt)",
         level="t.level",

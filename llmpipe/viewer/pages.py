@@ -43,10 +43,10 @@ class Pages:
         rows = [
             el(
                 "tr",
-                el("td", self._link("list", name or ".", artifact=name)),
-                el("td", a.manifest.record),
+                el("td", self._link("list", name, artifact=name), class_="name"),
+                el("td", a.manifest.record, class_="short"),
                 el("td", f"{a.rows:,}", class_="number"),
-                el("td", a.manifest.stage),
+                el("td", a.manifest.stage, class_="short"),
                 el("td", parts.dropped(a), class_="dim"),
                 el("td", a.manifest.attention or parts.figures(a.manifest.figures), class_="dim"),
             )
@@ -120,7 +120,7 @@ class Pages:
             other = {} if math else {"math": "1"}
             word = "responses as they are written" if math else "responses with formulas drawn"
             toggle = el("a", word, href=self._url("row", **{**kept, **other, "n": str(n)}))
-        nav = el("nav", ends, toggle, class_="pager")
+        nav = el("nav", ends, toggle, class_="pager") if ends or toggle else None
         body = el("div", el("main", main, more), el("aside", aside, link), class_="detail")
         title = f"{query['artifact']} · row {n:,}"
         return self._page(title, join(nav, body), up=up)
@@ -151,8 +151,8 @@ class Pages:
         if record == "PackedRow":
             return self._packed(table.artifact, row)
         asked = self._problem_of(table, row["problem_id"])
-        about, about_it = views.problem(asked) if asked else (None, None)
         if record == "ProblemScore":
+            about, about_it = views.problem(asked) if asked else (None, None)
             counts = facts((k.replace("_", " "), row[k]) for k in _COUNTS)
             return join(about), join(counts, about_it)
         drawn, judged, extracted, notes = None, None, None, [table.no_problems]
@@ -167,8 +167,8 @@ class Pages:
         if rollouts and sampled:
             examples = _examples(rollouts, asked)
             main, aside = views.rollout(sampled, examples, extracted, words)
-        folded = el("details", el("summary", "The problem"), about, open=True) if about else None
-        return join(parts.notes(*notes), folded, drawn, main), join(judged, aside)
+        above = views.asked(asked) if asked else None
+        return join(parts.notes(*notes), above, drawn, main), join(judged, aside)
 
     def whole(self, artifact: Artifact, limit: int) -> tuple[str, list[dict[str, Any]], Html]:
         """The first rows on one page, each folded: its title, what is filtered by, and the page.

@@ -86,6 +86,8 @@ def cell(name: str, value: Any) -> Html:
         return el("td", views.status(str(value)))
     if isinstance(value, int | float):
         return el("td", number(value), class_="number")
+    if len(str(value)) <= 16:
+        return el("td", number(value), class_="short")
     wide = name in ("problem", "response", "why", "first turn", "last turn", "prompt")
     return el("td", el("span", number(value)), class_="words" if wide else "brief")
 
@@ -96,7 +98,7 @@ def notes(*notes: str) -> Html:
 
 def head(artifact: Artifact) -> Html:
     m = artifact.manifest
-    made = f"{m.record} rows, made by {m.stage}, {m.ended}"
+    made = f"{m.record} rows, made by {m.stage}, {m.ended[:16].replace('T', ' ')} UTC"
     about = facts(
         [
             *((f"from {role}", entry.get("path")) for role, entry in m.inputs.items()),

@@ -50,13 +50,13 @@ def section(title: str, *inner: Html | None) -> Html | None:
 def problem(row: Row) -> tuple[Html, Html | None]:
     """A problem, and the facts about it."""
     main = join(
-        section("Problem", el("div", with_math(row["prompt"]), class_="text")),
+        section("Problem", _prompt(row)),
         section("Maze", maze(row, row["answer"])),
         section("Solution", _words(row.get("solution"), with_math)),
     )
     aside = facts(
         [
-            ("gold answer", el("span", with_math(_as_formula(row["answer"])), class_="answer")),
+            ("gold answer", _gold(row)),
             *((n.replace("_", " "), row.get(n)) for n in _PROBLEM_FACTS),
             *_payload(row).items(),
         ]
@@ -77,9 +77,22 @@ def _payload(row: Row) -> dict[str, object]:
     return {k: v for k, v in plain if isinstance(v, str | int | float) and len(str(v)) < 60}
 
 
-def _as_formula(answer: str) -> str:
-    """An answer in LaTeX that has no signs of mathematics around it."""
-    return f"${answer}$" if "\\" in answer and "$" not in answer else answer
+def asked(row: Row) -> Html:
+    """A problem beside an answer to it, folded where that shows it anew."""
+    parts = join(_prompt(row), section("Solution", _words(row.get("solution"), with_math)))
+    return el("details", el("summary", "The problem"), parts, open=row.get("task") != "maze")
+
+
+def _prompt(row: Row) -> Html:
+    kind = "text grid" if row.get("task") == "maze" else "text"
+    return el("div", with_math(row["prompt"]), class_=kind)
+
+
+def _gold(row: Row) -> Html:
+    """The gold answer; LaTeX that has no signs of mathematics around it is a formula."""
+    answer = row["answer"]
+    bare = "\\" in answer and "$" not in answer
+    return el("span", with_math(f"${answer}$" if bare else answer), class_="answer")
 
 
 def _words(value: str | None, words: Words) -> Html | None:
@@ -95,17 +108,22 @@ def maze(row: Row, path: str | None) -> Html | None:
     except (ValueError, KeyError, TypeError):
         return None
     path = path if path and set(path) <= set("UDLR") else ""
-    return el("div", Html(maze_pictures.svg(found, path)), class_="maze")
+    width = min(32 * len(found.rows[0]), 340)
+    drawn = maze_pictures.svg(found, path).replace("<svg ", f'<svg width="{width}" ', 1)
+    return el("div", Html(drawn), class_="maze")
 
 
-def verdict(row: Row, asked: Row | None) -> tuple[Html | None, Html | None]:
+def verdict(row: Row, problem: Row | None) -> tuple[Html | None, Html | None]:
     """What of a verdict is drawn, and the facts: the status, why, and the rewards."""
-    drawn = section("Path taken", maze(asked, row["extracted"])) if asked else None
+    drawn = None
+    if problem and (taken := maze(problem, row["extracted"])):
+        gold = section("Gold path", maze(problem, problem["answer"]))
+        drawn = el("div", section("Path taken", taken), gold, class_="mazes")
     aside = facts(
         [
             ("verdict", status(row["status"])),
             ("why", row["detail"]),
-            ("gold answer", el("span", asked["answer"], class_="answer") if asked else None),
+            ("gold answer", _gold(problem) if problem else None),
             ("extracted", _extracted(row)),
             ("shortest path", row.get("optimal")),
             *((f"{n} reward", v) for n, v in (row.get("rewards") or {}).items()),
