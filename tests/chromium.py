@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import shutil
 import subprocess
@@ -38,7 +39,10 @@ class Chromium:
         port = _wait(lambda: (home / "DevToolsActivePort").read_text().split()[0])
         tabs = _wait(lambda: json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json")))
         tab = next(t for t in tabs if t["type"] == "page")
-        self._socket: ClientConnection = connect(tab["webSocketDebuggerUrl"], max_size=None)
+        self._open = contextlib.ExitStack()
+        self._socket: ClientConnection = self._open.enter_context(
+            connect(tab["webSocketDebuggerUrl"], max_size=None)
+        )
         self._count = 0
         self.requests: list[str] = []
         self.said: list[str] = []
@@ -50,7 +54,7 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self._open.close()
         self._process.terminate()
         self._process.wait(20)
         shutil.rmtree(self._home.name, ignore_errors=True)

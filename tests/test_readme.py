@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pyarrow as pa
@@ -140,6 +141,19 @@ def test_choosing_among_answers(tmp_path: Path) -> None:
     assert [pair["problem_id"] for pair in pairs] == ["p1", "p2", "p2"]
     selected = pq.read_table(tmp_path / "runs/diverse/data").column("problem_id").to_pylist()
     assert set(selected) == {"p1", "p2"}  # p0 is always solved
+
+
+def test_looking_at_what_came_of_it(tmp_path: Path) -> None:
+    verdicts_of(tmp_path / "runs", [(rollout("p", 0, "It is 1."), "correct")], {}, [problem("p")])
+    serve, page = commands("llmpipe view")
+    call(page, tmp_path)
+    assert "It is 1." in (tmp_path / "verdicts.html").read_text()
+    command = [sys.executable, "-m", *serve]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        with urllib.request.urlopen(server.stdout.readline().strip()) as answer:
+            assert "verdicts" in answer.read().decode()
+        server.terminate()
 
 
 @pytest.fixture(scope="module")

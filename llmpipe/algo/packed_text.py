@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from llmpipe.algo.packed_rows import NO_LOSS
 from llmpipe.algo.prompts import load_tokenizer
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.paths import find_model
 from llmpipe.core.records import PackedRow
-
-NO_LOSS = -100
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from llmpipe.algo.packed_text import NO_LOSS, PackedReader, Stretch, about, stretches
+from llmpipe.algo.packed_rows import NO_LOSS
+from llmpipe.algo.packed_text import PackedReader, Stretch, about, stretches
 from llmpipe.cli.text import printable
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.records import PackedRow

@@ -34,6 +34,9 @@ _MATH = re.compile(
     rf"|(?<![\\$])\$(?P<inline>(?=[^\s$])(?:\\.|[^$\\]){{1,{_LONGEST}}}(?<!\s))\$(?!\d)",
     re.DOTALL,
 )
+# "$10; they cost US$" is money at both ends.
+_PROSE = re.compile(r"[A-Za-z]{3,},? [A-Za-z]{2,}")
+_COMMAND = re.compile(r"\\[A-Za-z]+(?:\s*\{[^{}]*\})?")
 # What defines commands can make a short formula endless; mathchoice draws its parts four times.
 _REFUSED = re.compile(
     r"\\(?:(?:re)?newcommand|(?:re)?newenvironment|providecommand|[egx]?def|let|mathchoice"
@@ -72,6 +75,8 @@ def _parts(words: str) -> Iterator[Html]:
         if number >= _MOST:
             break
         latex = next(match[g] for g in ("env", *_GROUPS) if match[g] is not None)
+        if match["inline"] and _PROSE.search(_COMMAND.sub("", latex)):
+            continue
         display = match["inline"] is None and match["paren"] is None
         yield text(words[end : match.start()])
         yield formula(latex, display) or el("code", match[0])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from llmpipe.algo.results import RESULTS
 from llmpipe.core.artifact import Artifact
 from llmpipe.viewer import views
 from llmpipe.viewer.listings import Wanted
@@ -33,9 +34,10 @@ def brief(name: str, value: Any) -> Html:
     """A column of a row on one line, with its name where the value alone says little."""
     if name == "status":
         return views.status(str(value))
-    if isinstance(value, int | float):
-        return el("span", f"{name} {number(value)}", class_="dim")
-    return el("span", number(value))
+    shown = number(value)
+    if len(shown) <= 16:
+        return el("span", el("span", f"{name} ", class_="dim"), shown, class_="short")
+    return el("span", shown)
 
 
 def filters(table: Table, query: Query) -> list[Html | None]:
@@ -113,7 +115,7 @@ def head(artifact: Artifact) -> Html:
 
 def scores(artifact: Artifact) -> Html | None:
     try:
-        found = json.loads((artifact.path / "results.json").read_text(encoding="utf-8"))
+        found = json.loads((artifact.path / RESULTS).read_text(encoding="utf-8"))
         return views.results(found)
     except (OSError, ValueError, AttributeError, TypeError):
         return None  # no eval, or not one that can be read: the rows are shown all the same

@@ -8,7 +8,8 @@ from typing import Any
 
 from llmpipe.algo import maze_pictures
 from llmpipe.algo.mazes import parse
-from llmpipe.algo.packed_text import NO_LOSS, PackedReader, about, stretches
+from llmpipe.algo.packed_rows import NO_LOSS
+from llmpipe.algo.packed_text import PackedReader, about, stretches
 from llmpipe.algo.transcripts import split_system
 from llmpipe.core.records import PackedRow
 from llmpipe.viewer.marks import answer_span, thinking
