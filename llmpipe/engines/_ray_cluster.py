@@ -8,11 +8,14 @@ import logging
 import os
 import secrets
 import sys
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
+
+log = logging.getLogger(__name__)
 
 _OBJECT_STORE = 512 << 20  # bytes, on this machine: requests and answers are small and soon gone
 
@@ -36,6 +39,7 @@ class Cluster:
         """
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         self.local = address == "local"
+        self._closed = False
         settings = dict(_ENVIRONMENT)
         # Ray reads them when it is imported. Where vLLM did that before, a token set now would be
         # the cluster's and not this process's.
@@ -59,6 +63,18 @@ class Cluster:
             except Exception as e:  # whatever is in the way: a port, a token, another version
                 said = (str(e).strip() or type(e).__name__).splitlines()[0]
                 raise UserError(f"Ray at {address} can't be used: {said}", "llmpipe doctor") from e
+            # Whatever `log_to_driver` says, Ray prints what its raylet reports to stdout, which is
+            # data here, with the tracebacks of actors that end because this process does.
+            worker: Any = importlib.import_module("ray._private.worker")
+            if hasattr(worker, "print_to_stdstream"):
+                worker.print_to_stdstream = self._hear
+
+    def _hear(self, data: Mapping[str, Any], *_: Any, **__: Any) -> None:
+        """Say in short what Ray reports, until this is closed."""
+        said = "\n".join(map(str, data.get("lines", ()))).strip()
+        log.debug("Ray says: %s", said)
+        if said and not self._closed:
+            log.warning("Ray says: %s", textwrap.shorten(said.splitlines()[0], 160))
 
     @property
     def here(self) -> Mapping[str, Any]:
@@ -80,7 +96,13 @@ class Cluster:
             "cluster": "this machine" if self.local else "joined",
         }
 
+    def hush(self) -> None:
+        """Say no more of what Ray reports: actors are about to be ended."""
+        self._closed = True
+
     def close(self) -> None:
+        """Leave Ray, and end it if it was started here."""
+        self.hush()
         if self._ours:
             with contextlib.suppress(Exception):
                 self.ray.shutdown()

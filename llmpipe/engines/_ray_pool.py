@@ -53,6 +53,7 @@ class RayPool:
 
     def close(self) -> None:
         """End all actors, and Ray if it was started here."""
+        self._cluster.hush()
         for actor in self._actors:
             self._cluster.ray.kill(actor)
         self._cluster.close()

@@ -136,6 +136,7 @@ class RayEngine:
     def close(self) -> None:
         """End the actors, and Ray if it was started here."""
         self._closing = True
+        self._cluster.hush()
         if hasattr(self, "_hub"):
             self._cluster.ray.kill(self._hub)  # the read breaks, and the dataset with it
             if hasattr(self, "_running"):

@@ -139,6 +139,17 @@ def test_who_else_listens_to_ray_hears_it_still(engine: Engine) -> None:
     assert _LISTENER.level == logging.NOTSET
 
 
+def test_what_ray_reports_is_a_line_and_never_on_stdout(
+    engine: Engine, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    said = {"lines": ["A worker died.\nTraceback"], "pid": "raylet", "is_err": False}
+    importlib.import_module("ray._private.worker").print_to_stdstream(said, ignore_prefix=False)
+    assert [r.message for r in caplog.records if r.levelname == "WARNING"] == [
+        "Ray says: A worker died."
+    ]
+    assert capsys.readouterr() == ("", "")
+
+
 def test_requests_are_drawn_as_there_is_room(engine: Engine) -> None:
     drawn: list[int] = []
 
