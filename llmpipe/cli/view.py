@@ -52,12 +52,11 @@ def view(
             f"others can reach {host}, and need only the printed address",
             f"llmpipe view {folder}, and ssh -L from where the browser is; or --expose",
         )
-    artifacts = find(folder) if folder.is_dir() else []
-    if not artifacts:
+    if not folder.is_dir() or not find(folder):
         Artifact.open(folder)  # says what is wrong with it, if it is no folder of other things
         raise UserError(f"there is no artifact in {folder}", "llmpipe --help lists what makes them")
-    root = folder if not one else folder.parent
-    with Server(Library(root, artifacts), host=host, port=port, tokenizer=tokenizer) as server:
+    library = Library(folder.parent if one else folder, lambda: find(folder))
+    with Server(library, host=host, port=port, tokenizer=tokenizer) as server:
         typer.echo(server.url)
         typer.echo(_hint(server.server_port), err=True)
         shown = _opened(server.url) if browser else contextlib.nullcontext()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from llmpipe.core.artifact import MANIFEST, Artifact
@@ -14,16 +14,24 @@ from llmpipe.core.records import Record
 class Library:
     """Artifacts and what they were made from. Names are paths from the folder that is viewed."""
 
-    def __init__(self, root: Path, artifacts: Sequence[Artifact]) -> None:
-        self._root = root
-        self.own = {self._name(a.path): a for a in artifacts}
-        self._all = dict(self.own)
-        for artifact in artifacts:
-            for parent in _ancestors(artifact):
-                self._all.setdefault(self._name(parent.path), parent)
+    def __init__(self, root: Path, find: Callable[[], Sequence[Artifact]]) -> None:
+        """``find`` says which artifacts there are now."""
+        self._root, self._find = root, find
+        self._all: dict[str, Artifact] = {}
+        self.refresh()
+
+    def refresh(self) -> Mapping[str, Artifact]:
+        """All artifacts by name, as they are now, those that others were made from among them."""
+        found: dict[str, Artifact] = {}
+        for artifact in self._find():
+            for each in (artifact, *_ancestors(artifact)):
+                found.setdefault(self._name(each.path), each)
+        made = sorted(found.items(), key=lambda item: (item[1].manifest.started, item[0]))
+        self._all = dict(made)
+        return self._all
 
     def get(self, name: str) -> Artifact:
-        """The artifact of that name, as it is now.
+        """The artifact of that name, read anew.
 
         Raises:
             UserError: there is none, or it can't be read any more.

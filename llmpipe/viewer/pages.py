@@ -18,7 +18,7 @@ from llmpipe.viewer import parts, views
 from llmpipe.viewer.library import Library, upstream
 from llmpipe.viewer.listings import Wanted
 from llmpipe.viewer.markup import Html, el, join, text
-from llmpipe.viewer.mathml import with_math
+from llmpipe.viewer.mathml import formula, with_math
 from llmpipe.viewer.parts import Query
 from llmpipe.viewer.query import PAGE, Table, Tables
 from llmpipe.viewer.views import facts, section
@@ -33,10 +33,11 @@ class Pages:
         """Start DuckDB.
 
         Raises:
-            UserError: it is not installed.
+            UserError: it or latex2mathml is not installed.
         """
         self.library, self._base, self._tokenizer = library, base, tokenizer
         self._tables = Tables()
+        formula("x", False)  # now, not in the middle of a page
 
     def start(self) -> Html:
         """All artifacts of the folder, in the order they were made."""
@@ -50,7 +51,7 @@ class Pages:
                 el("td", parts.dropped(a), class_="dim"),
                 el("td", a.manifest.attention or parts.figures(a.manifest.figures), class_="dim"),
             )
-            for name, a in self.library.own.items()
+            for name, a in self.library.refresh().items()
         ]
         head = [el("th", n) for n in ("artifact", "rows are", "rows", "by", "dropped", "figures")]
         table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="list")
@@ -132,7 +133,7 @@ class Pages:
             UserError: no such artifact or problem.
         """
         artifact, table, _ = self._asked(query)
-        found = table.of_problem(query.get("id", ""), limit=1)
+        found = table.of_problem(query.get("id", ""))
         if artifact.manifest.record != "Problem" or not found:
             raise UserError(f"{query['artifact']} has no problem {query.get('id')!r}")
         return self.row({**query, "n": str(found[0]["n"])})
@@ -145,7 +146,7 @@ class Pages:
         if record == "Problem":
             return views.problem(row)
         if record == "Conversation":
-            return views.conversation(row)
+            return self._conversation(table.artifact, row)
         if record == "Pair":
             return views.pair(row)
         if record == "PackedRow":
@@ -210,26 +211,37 @@ class Pages:
         about = join(parts.head(artifact), parts.scores(artifact), parts.notes(note))
         return title, values, join(top, about, form, count, rows)
 
+    def _conversation(self, artifact: Artifact, row: Mapping[str, Any]) -> tuple[Html, Html | None]:
+        if not row.get("loss_mask"):
+            return views.conversation(row)
+        reader, note = self._reader(artifact)
+        main, aside = views.conversation(row)
+        return join(parts.notes(note), main, views.masked(row, reader)), aside
+
     def _packed(self, artifact: Artifact, row: Mapping[str, Any]) -> tuple[Html, Html | None]:
-        reader, note = None, ""
-        try:
-            reader = _reader(str(artifact.path), artifact.digest, self._tokenizer)
-        except UserError as e:
-            note = f"Numbers only: {e.message}"
+        reader, note = self._reader(artifact)
         main, aside = views.packed(row, reader)
         return join(parts.notes(note), main), aside
+
+    def _reader(self, artifact: Artifact) -> tuple[PackedReader | None, str]:
+        """What reads an artifact's tokens, or None and why they stay numbers."""
+        try:
+            return _reader(str(artifact.path), artifact.digest, self._tokenizer), ""
+        except UserError as e:
+            return None, f"Numbers only: {e.message}"
 
     def _problem_of(self, table: Table, problem: str) -> Mapping[str, Any] | None:
         if table.problems is None:
             return None
-        found = self._tables.table(table.problems).of_problem(problem, limit=1)
+        found = self._tables.table(table.problems).of_problem(problem)
         return found[0] if found else None
 
     def _rollout_of(self, table: Table, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if table.rollouts is None:
             return None
-        found = self._tables.table(table.rollouts).of_problem(row["problem_id"])
-        return next((r for r in found if r["sample"] == row["sample"]), None)
+        rollouts = self._tables.table(table.rollouts)
+        found = rollouts.of_problem(row["problem_id"], row["sample"])
+        return found[0] if found else None
 
     def _problem_link(self, table: Table, problem: str | None) -> Html | None:
         name = self.library.name(table.problems) if table.problems else None

@@ -8,9 +8,10 @@ reader asks for are parameters.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,15 @@ _JOINS = {
 }
 
 
+# It may take part of a shared machine, and may fetch nothing.
+_SETTINGS: Mapping[str, Any] = {
+    "threads": min(8, os.cpu_count() or 1),
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "temp_directory": "",
+}
+
+
 class Tables:
     """The artifacts' rows. One for all threads: each question has a cursor of its own."""
 
@@ -49,7 +59,7 @@ class Tables:
         """
         with needs("duckdb", "pip install 'llmpipe[view]'"):
             import duckdb
-        self._database = duckdb.connect(":memory:")
+        self._database = duckdb.connect(":memory:", config=dict(_SETTINGS))
         self._counts: dict[tuple[str, Wanted], int] = {}
         self._choices: dict[tuple[str, str], list[tuple[str, int]]] = {}
         self._lock = threading.Lock()
@@ -153,7 +163,7 @@ class Table:
             numbers = self.numbers(wanted, offset, limit)
             if not numbers:
                 return []
-            where = " OR ".join(self._between(n, n + 1) for n in numbers)
+            where = " OR ".join(self._between(a, b) for a, b in _runs(numbers))
         sql = (
             f"SELECT {self._number} AS n, {problem} AS problem_id, {columns} "
             f"FROM {self._from(columns)} WHERE {where} ORDER BY n"
@@ -209,14 +219,18 @@ class Table:
             raise UserError(f"{self.artifact.path} is being made anew: reload the page")
         return found[0]
 
-    def of_problem(self, problem: str, limit: int = 1000) -> list[dict[str, Any]]:
-        """The rows of a problem, all columns, with their number ``n``."""
+    def of_problem(self, problem: str, sample: int | None = None) -> list[dict[str, Any]]:
+        """The first row of a problem (of a sample of it) with its number ``n``; none if none is.
+
+        What is long and shown nowhere is left out.
+        """
         sql = (
             f"SELECT {self._number} AS n, COLUMNS(lambda c: c NOT IN ('token_ids', 'logprobs')) "
             f"FROM {self._from('')} "
-            f"WHERE {self.listing.problem} = $problem ORDER BY n LIMIT $limit"
+            f"WHERE {self.listing.problem} = $problem"
+            f"{'' if sample is None else ' AND t.sample = $sample'} ORDER BY n LIMIT 1"
         )
-        return self._records(sql, {"problem": problem, "limit": limit})
+        return self._records(sql, {"problem": problem, "sample": sample})
 
     def _records(self, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         found = self._ask(sql, values)
@@ -273,6 +287,13 @@ _EMPTY = {
     "r": " LEFT JOIN (SELECT NULL::VARCHAR AS completion, NULL::INTEGER AS completion_tokens) r"
     " ON false",
 }
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rising numbers as half-open ranges."""
+    for _, run in itertools.groupby(enumerate(numbers), lambda each: each[1] - each[0]):
+        found = [n for _, n in run]
+        yield found[0], found[-1] + 1
 
 
 def _literal(path: str) -> str:

@@ -144,6 +144,10 @@ class _Handler(BaseHTTPRequestHandler):
             shown = make[name]() if name in make else None
         except UserError as e:
             code, shown = 404, pages.error(e.message)
+        except Exception:
+            said = pages.error("This is a bug: the terminal has its traceback.")
+            self._send(500, "text/html; charset=utf-8", said.encode())
+            raise
         if shown is None:
             code, shown = 404, pages.error("There is no such page.")
         self._send(code, "text/html; charset=utf-8", shown.encode(errors="replace"))

@@ -21,7 +21,7 @@ def write(artifact: Artifact, file: Path, limit: int, tokenizer: str | None = No
     Raises:
         UserError: the rows can't be read, or the file can't be written.
     """
-    pages = Pages(Library(artifact.path, [artifact]), "", tokenizer)
+    pages = Pages(Library(artifact.path, lambda: [artifact]), "", tokenizer)
     title, rows, body = pages.whole(artifact, limit)
     style, script = (static(name).decode() for name in ("viewer.css", "viewer.js"))
     policy = (

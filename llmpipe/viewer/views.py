@@ -223,6 +223,16 @@ def conversation(row: Row) -> tuple[Html, Html | None]:
     return main or join(), aside
 
 
+def masked(row: Row, reader: PackedReader | None) -> Html | None:
+    """The tokens of a sample that is masked by token, those with loss in colour."""
+    labels = [0 if on else NO_LOSS for on in row["loss_mask"]]
+    words = [
+        el("span", _tokens(s.ids, reader), class_="learnt" if s.learnt else None)
+        for s in stretches(row["token_ids"], labels)
+    ]
+    return section("By token", el("div", words, class_="text tokens"))
+
+
 def pair(row: Row) -> tuple[Html, Html | None]:
     """A prompt with its better and its worse answer, side by side."""
     sides = [

@@ -23,7 +23,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def library(tree: Path) -> Library:
     """All of its artifacts."""
-    return Library(tree, [Artifact.open(p.parent) for p in sorted(tree.glob("*/manifest.json"))])
+    return Library(tree, lambda: [Artifact.open(p.parent) for p in tree.glob("*/manifest.json")])
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ def test_learnt_tokens_and_segments_are_told_apart(smol_model: Path, tmp_path: P
     ]
     source = make_artifact(tmp_path / "sft", rows)
     run(Config(max_length=200), [source], tmp_path / "model", tmp_path / "packed", Mode())
-    library = Library(tmp_path, [Artifact.open(tmp_path / "packed")])
+    library = Library(tmp_path, lambda: [Artifact.open(tmp_path / "packed")])
     query = {"artifact": "packed", "n": "0"}
 
     def learnt(page: str) -> list[str]:
@@ -50,7 +50,7 @@ def test_learnt_tokens_and_segments_are_told_apart(smol_model: Path, tmp_path: P
     (tmp_path / "model").rename(tmp_path / "moved")
     artifact = tmp_path / "packed"
     artifact.rename(tmp_path / "again")  # another place: the tokenizer is not remembered
-    library = Library(tmp_path, [Artifact.open(tmp_path / "again")])
+    library = Library(tmp_path, lambda: [Artifact.open(tmp_path / "again")])
     query["artifact"] = "again"
     assert "Numbers only" in Pages(library, "").row(query)
     given = Pages(library, "", str(tmp_path / "kept")).row(query)

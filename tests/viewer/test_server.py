@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import http.client
 from html import unescape
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -167,7 +166,3 @@ def test_a_server_that_others_reach_knows_its_own_names_only(library: Library) -
         assert server.knows("192.168.0.1:80")
         assert server.knows("localhost")
         assert not server.knows("evil.example")
-
-
-def test_the_tree_is_looked_at_from_its_folder(library: Library, tree: Path) -> None:
-    assert list(library.own) == sorted(p.name for p in tree.iterdir())
