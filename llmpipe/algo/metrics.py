@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from llmpipe.algo.intervals import (
+    CONFIDENCE,
     BetaBinomial,
     Floats,
     Ints,
@@ -30,7 +30,7 @@ Metric = dict[str, float | int | None]
 ``high_here`` (these problems, sampled anew); ``too_few`` problems where it is undefined."""
 
 ESTIMANDS = {
-    "confidence": 0.95,
+    "confidence": CONFIDENCE,
     "low, high": "the mean over all problems of this kind, of which these were drawn",
     "low_here, high_here": "the mean over these problems, if they are sampled anew",
 }
@@ -52,9 +52,6 @@ class Counts:
     def __len__(self) -> int:
         return len(self.n)
 
-    def __getitem__(self, here: Any) -> Counts:
-        return Counts(self.n[here], self.c[here])
-
     @property
     def samples(self) -> int | dict[str, int]:
         """How many samples a problem has: their least and most where problems differ."""
@@ -64,72 +61,85 @@ class Counts:
         return low if low == high else {"min": low, "max": high}
 
 
-def figures(k: Sequence[int]) -> list[Figure]:
-    """What is said of an eval for some k: of k = 1 pass^k is pass@k, and left out."""
-    several = [each for each in k if each > 1]
-    return [*map(pass_at, k), AVERAGE, *map(pass_hat, several), COVERAGE]
+@dataclass(frozen=True)
+class Terms:
+    """A figure's value for each problem, and what it varies by.
 
-
-def measure(figure: Figure, counts: Counts, *, greedy: bool = False) -> Metric:
-    """A figure of these problems, with its intervals.
-
-    ``greedy`` samples would come out the same again: there is no interval for that.
+    ``between`` is over new problems, ``within`` under new samples of each of these: None where the
+    samples would come out the same again (greedy).
     """
-    return measure_all([figure], counts, greedy=greedy)[figure.name]
 
+    values: Floats
+    between: float
+    within: Floats | None
 
-def measure_all(
-    some: Sequence[Figure], counts: Counts, *, greedy: bool = False
-) -> dict[str, Metric]:
-    """`measure` of several figures, by name."""
-    if not len(counts):
-        return {figure.name: undefined() for figure in some}
-    found: dict[str, Metric] = {}
-    model: BetaBinomial | None = None
-    for figure in some:
-        too_few = int((counts.n < figure.needs).sum())
-        if too_few:
-            found[figure.name] = undefined(too_few)
-            continue
-        model = model or BetaBinomial.fit(counts.n, counts.c)
-        found[figure.name] = metric(
-            figure.values(counts.n, counts.c),
-            variance(model, counts.n, figure.table),
-            None if greedy else within(model, counts.n, counts.c, figure.table),
-        )
-    return found
+    @property
+    def mean(self) -> float:
+        return math.fsum(self.values) / len(self.values)
 
-
-def measure_majority(
-    k: int, ballots: Sequence[Ballot], *, greedy: bool = False, draws: int = DRAWS
-) -> Metric:
-    """majority@k of these problems, with its intervals by so many ``draws``."""
-    counts = Counts.of((ballot.n, ballot.correct) for ballot in ballots)
-    too_few = int((counts.n < k).sum())
-    if too_few or not ballots:
-        return undefined(too_few)
-    between, anew = variances(ballots, BetaBinomial.fit(counts.n, counts.c), k, draws)
-    values = np.array([majority_at_k(ballot, k) for ballot in ballots], np.float64)
-    return metric(values, between, None if greedy else anew)
-
-
-def metric(values: Floats, model_variance: float, variances: Floats | None) -> Metric:
-    """The mean of problems' values and its intervals, by their variances."""
-    low, high = for_new_problems(values, model_variance)
-    here = (None, None) if variances is None else for_these_problems(values, variances)
-    return {
-        "value": math.fsum(values) / len(values),
-        "low": low,
-        "high": high,
-        "low_here": here[0],
-        "high_here": here[1],
-    }
+    @property
+    def metric(self) -> Metric:
+        low, high = for_new_problems(self.values, self.between)
+        here: tuple[float | None, float | None] = (None, None)
+        if self.within is not None:
+            here = for_these_problems(self.values, self.within)
+        return {
+            "value": self.mean,
+            "low": low,
+            "high": high,
+            "low_here": here[0],
+            "high_here": here[1],
+        }
 
 
 def undefined(too_few: int = 0) -> Metric:
     """What stands for a figure that can't be said, since so many problems have too few samples."""
     nothing: Metric = dict.fromkeys(("value", "low", "high", "low_here", "high_here"))
     return {**nothing, "too_few": too_few} if too_few else nothing
+
+
+def figures(k: Sequence[int]) -> list[Figure]:
+    """What is said of an eval for some k: of k = 1 pass^k is pass@k, and left out."""
+    several = [each for each in k if each > 1]
+    return [*map(pass_at, k), AVERAGE, *map(pass_hat, several), COVERAGE]
+
+
+def terms(figure: Figure, counts: Counts, *, greedy: bool = False) -> Terms | None:
+    """A figure of each problem; None where it is undefined."""
+    if not len(counts) or (counts.n < figure.needs).any():
+        return None
+    model = BetaBinomial.fit(counts.n, counts.c)
+    return Terms(
+        values=figure.values(counts.n, counts.c),
+        between=variance(model, counts.n, figure.table),
+        within=None if greedy else within(model, counts.n, counts.c, figure.table),
+    )
+
+
+def majority_terms(
+    k: int, ballots: Sequence[Ballot], *, greedy: bool = False, draws: int = DRAWS
+) -> Terms | None:
+    """majority@k of each problem, its variances by so many ``draws``; None where undefined."""
+    counts = Counts.of((ballot.n, ballot.correct) for ballot in ballots)
+    if not ballots or (counts.n < k).any():
+        return None
+    between, anew = variances(ballots, BetaBinomial.fit(counts.n, counts.c), k, draws)
+    values = np.array([majority_at_k(ballot, k) for ballot in ballots], np.float64)
+    return Terms(values, between, None if greedy else anew)
+
+
+def measure(figure: Figure, counts: Counts, *, greedy: bool = False) -> Metric:
+    """A figure of these problems, with its intervals."""
+    found = terms(figure, counts, greedy=greedy)
+    return found.metric if found else undefined(int((counts.n < figure.needs).sum()))
+
+
+def measure_majority(
+    k: int, ballots: Sequence[Ballot], *, greedy: bool = False, draws: int = DRAWS
+) -> Metric:
+    """majority@k of these problems, with its intervals."""
+    found = majority_terms(k, ballots, greedy=greedy, draws=draws)
+    return found.metric if found else undefined(sum(ballot.n < k for ballot in ballots))
 
 
 def curves(counts: Counts, *, greedy: bool = False) -> Mapping[str, list[Metric]]:

@@ -17,7 +17,7 @@ from llmpipe.algo.metrics import (
     Metric,
     curves,
     figures,
-    measure_all,
+    measure,
     measure_majority,
 )
 from llmpipe.core.records import ProblemScore
@@ -101,7 +101,7 @@ def _metrics(
 ) -> dict[str, Metric]:
     counts = counts_of(scores)
     ks = sorted(set(k))
-    found = measure_all(figures(ks), counts, greedy=greedy)
+    found = {figure.name: measure(figure, counts, greedy=greedy) for figure in figures(ks)}
     ballots = [ballot(score) for score in scores]
     n = counts.samples
     for each in sorted({*ks, *([n] if isinstance(n, int) else [])} - {0, 1}):
