@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from llmpipe import __version__
-from llmpipe.cli import data, doctor, exporting, look, sampling, selection, settings, training
+from llmpipe.cli import (
+    comparing,
+    data,
+    doctor,
+    evaluating,
+    exporting,
+    look,
+    sampling,
+    selection,
+    settings,
+    training,
+)
 from llmpipe.cli.output import Stage
 
 app = typer.Typer(
@@ -18,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for room in (data, sampling, selection, training, exporting, look, doctor):
+for room in (data, sampling, evaluating, comparing, selection, training, exporting, look, doctor):
     room.register(app)
 
 

@@ -124,6 +124,20 @@ def values(given: list[str] | None, flag: str) -> dict[str, Any]:
     return read
 
 
+def engine_args(
+    tensor_parallel_size: int | None, base_url: str | None, rest: list[str] | None
+) -> dict[str, str]:
+    """The engine's own options, with those that have a flag of their own."""
+    if tensor_parallel_size is not None and tensor_parallel_size < 1:
+        raise UserError(
+            f"--tensor-parallel-size is {tensor_parallel_size}, but must be at least 1",
+            "--tensor-parallel-size 1",
+        )
+    named = {"tensor_parallel_size": tensor_parallel_size, "base_url": base_url}
+    own = [f"{name}={value}" for name, value in named.items() if value is not None]
+    return pairs([*(rest or []), *own], "--engine-arg")
+
+
 def json_object(text: str | None, flag: str) -> dict[str, Any]:
     """A JSON object given as an option."""
     try:

@@ -105,9 +105,13 @@ class Stage:
             try:
                 done.append(do(name))
             except UserError as e:
-                say_error(e, as_json=False)
-                failed.append({"name": name, "error": e.message, "hint": e.hint})
+                failed.append(self.say_failed(name, e))
         self.finish_all(done, failed)
+
+    def say_failed(self, name: str, error: UserError) -> dict[str, Any]:
+        """Say why one of several runs failed; its entry for `finish_all`."""
+        say_error(error, as_json=False)
+        return {"name": name, "error": error.message, "hint": error.hint}
 
     def finish_all(self, done: Sequence[Result], failed: Sequence[dict[str, Any]] = ()) -> NoReturn:
         """Say what came out of several runs of equal rank; exit code 2 if one ``failed``."""
@@ -147,6 +151,11 @@ def _as_json(result: Result) -> dict[str, Any]:
         **({"attention": result.attention} if result.attention else {}),
         **{k: v for k, v in result.figures.items() if k != "seconds"},
     }
+
+
+def stops_short(results: Sequence[Result]) -> bool:
+    """Whether a dry run, or the end of the time, came before what the next step needs."""
+    return any(result.plan or not result.complete for result in results)
 
 
 def say_error(error: UserError, *, as_json: bool) -> None:

@@ -121,7 +121,7 @@ def run(config: Config, sides: Sequence[Sequence[Path]]) -> Comparison:
         n=[each.samples for each in counts],
         of=[len(set.intersection(*(set(run.scores) for run in side))) for _, side in loaded],
         problems=len(shared),
-        warnings=_warnings(loaded, counts, shared),
+        warnings=_warnings(loaded, shared),
         rows=rows,
     )
 
@@ -210,7 +210,7 @@ def _mean(runs: Sequence[Terms]) -> Terms:
     )
 
 
-def _warnings(sides: Sequence[Side], counts: Sequence[Counts], shared: Sequence[str]) -> list[str]:
+def _warnings(sides: Sequence[Side], shared: Sequence[str]) -> list[str]:
     """What makes the difference one of more than the models."""
     found = []
     runs = [run for _, side in sides for run in side]
@@ -218,9 +218,9 @@ def _warnings(sides: Sequence[Side], counts: Sequence[Counts], shared: Sequence[
         if len(run.scores) > len(shared):
             left = len(run.scores) - len(shared)
             found.append(f"{run.path} has {left} problems that not all have: they are left out")
-    samples = [str(each.samples) for each in counts]
+    samples = [json.dumps(run.results["n"]) for run in runs]
     if len(set(samples)) > 1:
-        found.append(f"n differs: {', '.join(samples)}")
+        found.append(f"n differs: {', '.join(dict.fromkeys(samples))}")
     same_ids = all(run.scores.keys() == runs[0].scores.keys() for run in runs)
     found += _differences(runs, same_ids=same_ids)
     for _, side in sides:

@@ -27,6 +27,7 @@ COMMANDS = [
     "build-sft",
     "pack",
     "eval",
+    "compare",
     "init",
     "doctor",
     "show",
