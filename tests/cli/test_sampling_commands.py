@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from helpers import make_artifact
 
-from llmpipe.cli.options import json_object, pairs, values
-from llmpipe.cli.sampling import _engine_args
+from llmpipe.cli.options import engine_args, json_object, pairs, values
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem
 
@@ -92,11 +91,11 @@ def test_an_option_without_effect_is_refused() -> None:
     with pytest.raises(UserError, match="a_b is given twice: 1 and 2"):
         pairs(["a-b=1", "a_b=2"], "--engine-arg")
     with pytest.raises(UserError, match="tensor_parallel_size is given twice: 4 and 2"):
-        _engine_args(2, None, ["tensor_parallel_size=4"])
+        engine_args(2, None, ["tensor_parallel_size=4"])
     for size in (0, -1):
         with pytest.raises(UserError, match="must be at least 1"):
-            _engine_args(size, None, None)
-    assert _engine_args(2, "http://h/v1", ["x=1"]) == {
+            engine_args(size, None, None)
+    assert engine_args(2, "http://h/v1", ["x=1"]) == {
         "x": "1",
         "tensor_parallel_size": "2",
         "base_url": "http://h/v1",
