@@ -69,6 +69,10 @@ class Attempts:
         count = self._judged[problem]
         return len(self._right.get(problem, ())) / count if count else None
 
+    def knows(self, problem: str) -> bool:
+        """Whether any answer to a problem was judged."""
+        return problem in self._first
+
     def is_right(self, problem: str, sample: int) -> bool:
         """Whether an answer was judged correct."""
         return sample in self._right.get(problem, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from llmpipe.core.errors import UserError
 from llmpipe.core.records import Conversation, Message, Problem, Score
 from llmpipe.core.row_groups import RowGroups
 from llmpipe.core.writer import Writer
+
+log = logging.getLogger(__name__)
 
 _BATCH = 1024  # answers held at a time
 
@@ -184,6 +187,11 @@ class SampledChats:
 
     def _right(self, attempts: Attempts) -> Iterator[Made]:
         for made in self.all():
+            if not attempts.knows(made.conversation.problem_id or ""):
+                raise UserError(
+                    f"the verdicts say nothing of {made.conversation.id} of {self._rollouts.path}",
+                    "give those that it was selected by: --verdicts DIR",
+                )
             if attempts.is_right(made.conversation.problem_id or "", made.sample):
                 yield made
             else:
@@ -263,6 +271,13 @@ def chained(made: Iterable[Made], length: int, seed: int, writer: Writer) -> Ite
         for numbers in chains(links, length, seed):
             single += len(numbers) == 1
             yield Made(joined([spool.get(number) for number in numbers]))
+        if single == len(links) > 0:
+            log.warning(
+                "too few conversations share a task and a system message for a chain of %d: all "
+                "%d are alone",
+                length,
+                single,
+            )
         writer.figures |= {"single": single, "ordered_by": {t: MEASURES[i] for t, i in by.items()}}
 
 

@@ -131,6 +131,8 @@ def _check(config: Config, tokenizer: Path | None) -> None:
         raise UserError(f"fallback is {config.fallback!r}", "--fallback gold")
     if config.chain_length < 2:
         raise UserError(f"chain-length is {config.chain_length}", "--chain-length 3")
+    if config.chain_length != Config.chain_length and config.style != "chain":
+        raise UserError("--chain-length needs --style chain", "--style chain")
     if config.style == "chain" and config.keep_few_shot:
         raise UserError("a chain has no place for worked examples", "leave --keep-few-shot out")
     least, target = config.mask_mastered, config.target_entropy
@@ -281,6 +283,12 @@ def _from_rollouts(
         if attempts and config.fallback:
             made = itertools.chain(made, chats.gold(attempts))
         _write(config, made, writer, tokenizer=tokenizer, rollouts=rollouts)
+        if rollouts.manifest.stage == "rollout" and config.style != "retry":
+            log.warning(
+                "all answers of %s are learnt, the wrong ones, too: llmpipe verify and llmpipe "
+                "select keep the right ones",
+                rollouts.path,
+            )
         several = writer.figures.get("several_answers")
         if several and config.style != "retry" and config.turns != "last":
             log.warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,6 +20,8 @@ from llmpipe.core.protocols import Drop, Export, Exporter, Shape
 from llmpipe.core.records import Conversation, Message, Problem, foreign
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.tasks import opening
+
+log = logging.getLogger(__name__)
 
 _BATCH = 256  # rows turned at a time
 _TOOLS = pa.field("tools", pa.string())
@@ -82,6 +85,8 @@ def run(config: Config, source: Path, out: Path, mode: Mode) -> Result:
     )
 
     def build(writer: Writer) -> None:
+        if rows.manifest.config.get("loss_weights") and "loss_weights" not in schema.names:
+            log.warning("%s takes no loss weights: those of %s are left out", config.to, source)
         if shape.row is None:
             for batch in rows.batches(schema.names):
                 writer.read += batch.num_rows

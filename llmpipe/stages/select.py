@@ -148,6 +148,8 @@ def _check(config: Config) -> None:
             raise UserError(f"{flag} is {number}, and must be at least 1", f"{flag} 4")
     if not 0 < config.threshold <= 1:
         raise UserError(f"--threshold {config.threshold} is not within 0 and 1", "--threshold 0.8")
+    if config.threshold != THRESHOLD and config.prefer != "diverse":
+        raise UserError("--threshold needs --prefer diverse", "--prefer diverse")
     if config.reward_weights is not None:
         check_names(config.reward_weights, REWARDS, "--reward-weight")
         for name, weight in config.reward_weights.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,39 @@ def test_verdicts_on_other_rollouts_are_refused(tmp_path: Path) -> None:
         )
 
 
+def test_verdicts_on_other_problems_are_refused(tmp_path: Path) -> None:
+    mine, other = Chain(tmp_path / "mine"), Chain(tmp_path / "other")
+    mine.add(problem(1), ("correct", ["2"]))
+    other.add(problem(2), ("correct", ["3"]), ("wrong", ["4"]))
+    selected, _ = mine.write(), other.write()
+    with pytest.raises(UserError, match="the verdicts say nothing of") as e:
+        run_stage(
+            Config(style="retry"),
+            selected,
+            tmp_path / "out",
+            Mode(),
+            verdicts=tmp_path / "other/verdicts",
+        )
+    assert "--verdicts DIR" in (e.value.hint or "")
+
+
+def test_that_nothing_was_selected_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = Chain(tmp_path)
+    chain.add(problem(1), ("correct", ["2"]), ("wrong", ["3"]))
+    selected = chain.write()
+    with caplog.at_level(logging.WARNING, logger="llmpipe"):
+        run_stage(Config(), selected, tmp_path / "a", Mode())
+        assert "wrong ones" not in caplog.text
+        rows = Artifact.open(tmp_path / "rollouts").iter_rows(Rollout)
+        inputs = {"problems": tmp_path / "problems"}
+        drawn = make_artifact(tmp_path / "drawn", list(rows), stage="rollout", inputs=inputs)
+        result = run_stage(Config(), drawn, tmp_path / "b", Mode())
+    assert result.rows == 2
+    assert "the wrong ones, too" in caplog.text
+
+
 def test_unsolved_problems_get_their_own_solutions(tmp_path: Path) -> None:
     chain = Chain(tmp_path, shots=2)
     solved, unsolved, bare = problem(1), problem(2, solution="It is 3."), problem(3)
@@ -253,6 +287,18 @@ def test_a_chain_goes_by_measured_pass_rates_where_nothing_else_is_known(tmp_pat
     assert result.figures["ordered_by"] == {"math": "pass_rate"}
 
 
+def test_that_no_chain_is_long_enough_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = [problem(i, solution="a", difficulty=i / 3) for i in range(3)]
+    source = make_artifact(tmp_path / "problems", made)
+    with caplog.at_level(logging.WARNING, logger="llmpipe"):
+        run_stage(Config(style="chain", chain_length=3), source, tmp_path / "a", Mode())
+        assert "alone" not in caplog.text
+        run_stage(Config(style="chain", chain_length=4), source, tmp_path / "b", Mode())
+    assert "all 3 are alone" in caplog.text
+
+
 def test_solutions_are_chained_by_level(tmp_path: Path) -> None:
     levels = {"Level 2": problem(1, solution="a", level="Level 2")}
     levels["Level 1"] = problem(2, solution="b", level="Level 1")
@@ -289,6 +335,7 @@ def test_problems_of_unknown_difficulty_make_no_chain(tmp_path: Path) -> None:
         ({"style": "double"}, "style is 'double'"),
         ({"fallback": "none"}, "fallback is 'none'"),
         ({"style": "chain", "chain_length": 1}, "chain-length is 1"),
+        ({"chain_length": 4}, "--chain-length needs --style chain"),
         ({"style": "chain", "keep_few_shot": True}, "worked examples"),
         ({"mask_mastered": 0.9}, "a probability, an entropy and a tokenizer"),
         ({"style": "retry"}, "holds problems"),

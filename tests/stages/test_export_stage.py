@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from llmpipe.core.protocols import Exporter
 from llmpipe.core.records import RECORDS, Conversation, PackedRow, Pair, Problem
 from llmpipe.core.run import Mode, Result
 from llmpipe.stages.export import Config, run
+from llmpipe.stages.pack import Config as Packing
 
 GRID = "S.*\n.E*\n***"
 
@@ -111,6 +113,18 @@ def test_trl_packed_has_the_columns_of_its_own_packing(tmp_path: Path) -> None:
         "seq_lengths": PACKED.seq_lengths,
     }
     assert "skip_prepare_dataset" in readme(tmp_path)
+
+
+def test_loss_weights_that_a_trainer_does_not_take_are_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    weighted = Packing(max_length=4, loss_weights=True)
+    source = make_artifact(tmp_path / "rows", [PACKED], config=weighted)
+    with caplog.at_level(logging.WARNING, logger="llmpipe"):
+        run(Config(to="jsonl"), source, tmp_path / "jsonl", Mode())
+        assert "loss weights" not in caplog.text
+        run(Config(to="trl-packed"), source, tmp_path / "out", Mode())
+    assert "trl-packed takes no loss weights" in caplog.text
 
 
 def test_llama_factory_finds_its_columns_by_dataset_info(tmp_path: Path) -> None:

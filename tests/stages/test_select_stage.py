@@ -230,6 +230,7 @@ def test_a_script_may_be_that_of_any_message_before_the_answer(tmp_path: Path) -
         Config(limit=0),
         Config(per_bin=0),
         Config(prefer="diverse", threshold=0),
+        Config(threshold=0.5),
         Config(reward_weights={"format": 1}),
         Config(prefer="reward", reward_weights={"style": 1}),
         Config(prefer="reward", reward_weights={"format": "much"}),  # type: ignore[dict-item]
