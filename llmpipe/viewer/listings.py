@@ -31,7 +31,7 @@ class Listing:
     """How rows of a record are listed: SQL of the columns, and what each filter is over.
 
     Tables are ``t``, the rows; ``p``, their problems; ``r``, their rollouts; ``s``, the share of
-    right answers to each problem.
+    right answers to each problem, by the verdicts.
     """
 
     columns: Mapping[str, str]
@@ -51,6 +51,7 @@ def _start(column: str) -> str:
 _CHAT = "list_sum(list_transform(t.{0}, lambda m: length(m.content)))"
 _LAST = "t.{0}[-1].content"
 _SAID = "list_aggregate(list_transform(t.{0}, lambda m: m.content), 'string_agg', ' ')"
+_KNOWN_RATE = "coalesce(t.pass_rate, s.rate)"
 _RATE = "t.correct / nullif(t.n - t.error, 0)"
 LISTINGS: Mapping[str, Listing] = {
     "Problem": Listing(
@@ -59,12 +60,12 @@ LISTINGS: Mapping[str, Listing] = {
             "answer": _start("t.answer"),
             "level": "t.level",
             "difficulty": "t.difficulty",
-            "pass rate": "t.pass_rate",
+            "pass rate": _KNOWN_RATE,
             "source": "t.source",
         },
         text="concat_ws(' ', t.id, t.prompt, t.answer)",
         level="t.level",
-        rate="t.pass_rate",
+        rate=_KNOWN_RATE,
         length="length(t.prompt)",
         problem="t.id",
     ),

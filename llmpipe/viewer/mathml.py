@@ -80,7 +80,8 @@ def _parts(words: str) -> Iterator[Html]:
         display = match["inline"] is None and match["paren"] is None
         yield text(words[end : match.start()])
         yield formula(latex, display) or el("code", match[0])
-        end = match.end()
+        # A formula on its own line ends that line.
+        end = match.end() + (display and words[match.end() : match.end() + 1] in (" ", "\n"))
     yield text(words[end:])
 
 

@@ -177,7 +177,7 @@ class Pages:
         Raises:
             UserError: they can't be read.
         """
-        table = self._tables.table(artifact)
+        table = self._table(artifact)
         values = table.facets(limit)
         title = f"{artifact.path.name} · llmpipe"
         left = artifact.rows - len(values)
@@ -324,7 +324,13 @@ class Pages:
 
     def _asked(self, query: Query) -> tuple[Artifact, Table, Wanted]:
         artifact = self.library.get(query.get("artifact", ""))
-        return artifact, self._tables.table(artifact), parts.wanted_of(query)
+        return artifact, self._table(artifact), parts.wanted_of(query)
+
+    def _table(self, artifact: Artifact) -> Table:
+        judged = []
+        if artifact.manifest.record == "Problem":
+            judged = self.library.made_of(artifact, Verdict)
+        return self._tables.table(artifact, judged[0] if judged else None)
 
     def _link(self, page: str, word: str, /, **query: str) -> Html:
         return el("a", word, href=self._url(page, **query))

@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -25,6 +25,8 @@ from llmpipe.viewer.listings import LISTINGS, Wanted
 if TYPE_CHECKING:
     import duckdb
 
+V = TypeVar("V")
+
 PAGE = 50  # rows
 _MOST_CHOICES = 200  # of a level or a source
 
@@ -35,7 +37,7 @@ _JOINS = {
     "r": f" LEFT JOIN {_ROWS.format('r')} r ON r.problem_id = t.problem_id AND r.sample = t.sample",
     "s": " LEFT JOIN (SELECT problem_id, count(*) FILTER (status = 'correct')"
     " / nullif(count(*) FILTER (status <> 'error'), 0) AS rate"
-    f" FROM {_ROWS.format('t')} GROUP BY problem_id) s ON s.problem_id = t.problem_id",
+    f" FROM {_ROWS.format('v')} GROUP BY problem_id) s ON s.problem_id = {{problem}}",
 }
 
 
@@ -60,17 +62,17 @@ class Tables:
         with needs("duckdb", "pip install 'llmpipe[view]'"):
             import duckdb
         self._database = duckdb.connect(":memory:", config=dict(_SETTINGS))
-        self._counts: dict[tuple[str, Wanted], int] = {}
-        self._choices: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        self.counts: dict[tuple[str, Wanted], int] = {}
+        self.choices: dict[tuple[str, str], list[tuple[str, int]]] = {}
         self._lock = threading.Lock()
 
-    def table(self, artifact: Artifact) -> Table:
-        """The rows of an artifact.
+    def table(self, artifact: Artifact, judged: Artifact | None = None) -> Table:
+        """The rows of an artifact; problems have the pass rates of the verdicts ``judged``.
 
         Raises:
             UserError: they have no columns that are known here.
         """
-        return Table(self, artifact)
+        return Table(self, artifact, judged)
 
     def ask(self, sql: str, values: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
         """Run a query.
@@ -86,7 +88,8 @@ class Tables:
         except duckdb.Error as e:
             raise UserError(f"the rows can't be read: {str(e).splitlines()[0]}") from None
 
-    def remember(self, kept: dict[Any, Any], key: Any, value: Any) -> Any:
+    def remember(self, kept: dict[Any, V], key: Any, value: V) -> V:
+        """Keep an answer in ``counts`` or ``choices``."""
         with self._lock:
             if len(kept) > 1000:
                 kept.clear()
@@ -97,21 +100,21 @@ class Tables:
 class Table:
     """One artifact's rows, numbered from 0."""
 
-    def __init__(self, tables: Tables, artifact: Artifact) -> None:
+    def __init__(self, tables: Tables, artifact: Artifact, judged: Artifact | None) -> None:
         record = artifact.manifest.record
         if record not in LISTINGS:
             raise UserError(f"{artifact.path} is in another tool's layout: see its README.md")
         self.artifact, self.listing, self._tables = artifact, LISTINGS[record], tables
         self.record: type[Record] = RECORDS[record]
-        self._key = f"{artifact.path}\0{artifact.digest}"
         self.problems, self.no_problems = self._behind(Problem)
         self.rollouts, self.no_rollouts = self._behind(Rollout)
+        beside = {"t": artifact, "p": self.problems, "r": self.rollouts, "v": judged}
+        if record == "Verdict":
+            beside["v"] = artifact
+        there = {name: found for name, found in beside.items() if found}
+        self._files = {n: [_literal(str(f)) for f in a.data_files()] for n, a in there.items()}
+        self._key = "\0".join(f"{n}={a.path}:{a.digest}" for n, a in there.items())
         self._starts = _starts(self._key, tuple(str(f) for f in artifact.data_files()))
-        self._files: dict[str, Any] = {
-            name: [_literal(str(f)) for f in found.data_files()]
-            for name, found in (("t", artifact), ("p", self.problems), ("r", self.rollouts))
-            if found
-        }
         self._number = (
             f"list_extract([{', '.join(map(str, self._starts))}]::BIGINT[], "
             "t.file_index::BIGINT + 1) + t.file_row_number::BIGINT"
@@ -128,12 +131,12 @@ class Table:
         if not wanted.any:
             return self.artifact.rows
         key = (self._key, wanted)
-        counts = self._tables._counts
-        if key not in counts:
+        known = self._tables.counts.get(key)
+        if known is None:
             where, values = self._where(wanted)
             found = self._ask(f"SELECT count(*) FROM {self._from(where)}{where}", values).fetchone()
-            self._tables.remember(counts, key, found[0] if found else 0)
-        return counts[key]
+            known = self._tables.remember(self._tables.counts, key, found[0] if found else 0)
+        return known
 
     def choices(self, over: str) -> list[tuple[str, int]]:
         """The values of a filter ("status" or "level") and how many rows have each."""
@@ -141,14 +144,15 @@ class Table:
         if column is None:
             return []
         key = (self._key, over)
-        known = self._tables._choices
-        if key not in known:
+        known = self._tables.choices.get(key)
+        if known is None:
             sql = (
                 f"SELECT {column}, count(*) FROM {self._from(column)} WHERE {column} IS NOT NULL "
                 f"GROUP BY 1 ORDER BY 1 LIMIT {_MOST_CHOICES}"
             )
-            self._tables.remember(known, key, self._ask(sql, {}).fetchall())
-        return known[key]
+            found = self._ask(sql, {}).fetchall()
+            known = self._tables.remember(self._tables.choices, key, found)
+        return known
 
     def page(self, wanted: Wanted, offset: int, limit: int = PAGE) -> list[dict[str, Any]]:
         """The wanted rows from one of them on, in their order: number ``n`` and the columns."""
@@ -220,9 +224,9 @@ class Table:
         return found[0]
 
     def of_problem(self, problem: str, sample: int | None = None) -> list[dict[str, Any]]:
-        """The first row of a problem (of a sample of it) with its number ``n``; none if none is.
+        """The first row of a problem, or of one sample of it, if any, with its number ``n``.
 
-        What is long and shown nowhere is left out.
+        Token ids and log-probabilities, which nothing shows, are left out.
         """
         sql = (
             f"SELECT {self._number} AS n, COLUMNS(lambda c: c NOT IN ('token_ids', 'logprobs')) "
@@ -257,9 +261,10 @@ class Table:
     def _from(self, used: str) -> str:
         """The rows with what the SQL names beside them; tables that are not there are empty."""
         sql = f"{_ROWS.format('t')} t"
-        for name, there in (("p", self.problems), ("r", self.rollouts), ("s", True)):
+        for name, file in (("p", "p"), ("r", "r"), ("s", "v")):
             if re.search(rf"\b{name}\.", used):
-                sql += _JOINS[name] if there else _EMPTY[name]
+                there = _JOINS if file in self._files else _EMPTY
+                sql += there[name].replace("{problem}", self.listing.problem or "NULL")
         return sql
 
     def _where(self, wanted: Wanted) -> tuple[str, dict[str, Any]]:
@@ -286,6 +291,7 @@ _EMPTY = {
     " NULL::VARCHAR AS answer, NULL::VARCHAR AS level) p ON false",
     "r": " LEFT JOIN (SELECT NULL::VARCHAR AS completion, NULL::INTEGER AS completion_tokens) r"
     " ON false",
+    "s": " LEFT JOIN (SELECT NULL::DOUBLE AS rate) s ON false",
 }
 
 

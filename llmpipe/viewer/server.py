@@ -62,7 +62,8 @@ class Server(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as e:
             raise UserError(f"can't serve at {host}, port {port}: {e}", "--port 0") from None
-        shown = f"[{host}]" if ":" in host else host
+        name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+        shown = f"[{name}]" if ":" in name else name
         self.url = f"http://{shown}:{self.server_port}{base}/"
         self.loopback = is_loopback(host)
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from llmpipe.viewer.mathml import formula, with_math
 
@@ -48,6 +51,27 @@ def test_nothing_but_drawing_comes_through(latex: str) -> None:
     assert all(e.get("mathcolor", "red") == "red" for e in root.iter())
 
 
+PIECES = (
+    *(r"\href", r"\style", r"\class", r"\text", r"\mathrm", r"\color", r"\textcolor", r"\hspace"),
+    *(r"\frac", r"\sqrt", r"\left(", r"\right)", r"\begin{array}{c}", r"\end{array}", r"\tag"),
+    *(r"\overset", r"\hbox", r"\operatorname", r"\genfrac", r"\verb|", r"\not", r"\char"),
+    *("{", "}", "{", "}", "[", "]", "^", "_", "&", r"\\", "x", "1", "<script>", "&lt;b&gt;"),
+    *("javascript:alert(1)", '" onload="', "'", "-9em", "red;x:url(http://x)", "]]>", "<!--"),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40))
+def test_whatever_is_written_only_draws(pieces: list[str]) -> None:
+    shown = formula("".join(pieces), False)
+    if shown:
+        root = ElementTree.fromstring(shown)
+        assert all(e.tag[0] == "m" or e.tag == "none" for e in root.iter())
+        values = [v for e in root.iter() for v in e.attrib.values()]
+        assert not any(re.search("[:;(<>\"'-]", value) for value in values)
+        assert not {"href", "style", "class", "id", "onload"} & names(shown)
+
+
 def test_what_a_formula_says_is_read_once() -> None:
     shown = formula(r"\text{a<b&c}", False)
     assert shown is not None
@@ -69,7 +93,8 @@ def test_money_is_no_formula() -> None:
 def test_the_signs_of_mathematics(text: str, display: str) -> None:
     shown = with_math(f"a {text} b")
     assert f'display="{display}"' in shown
-    assert (shown[:2], shown[-2:]) == ("a ", " b")
+    assert (shown[:2], shown[-1]) == ("a ", "b")
+    assert (shown[-2] == " ") == (display == "inline")
 
 
 @pytest.mark.parametrize(

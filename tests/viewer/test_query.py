@@ -65,6 +65,16 @@ def test_a_row_is_shown_with_what_it_is_about(verdicts: Table) -> None:
     assert (row["tokens"], row["level"], row["pass rate"]) == (len(RESPONSES[1][1]), "Level 1", 0.5)
 
 
+def test_problems_have_the_pass_rates_of_verdicts_on_them(tables: Tables, tree: Path) -> None:
+    problems = Artifact.open(tree / "problems")
+    known = tables.table(problems, Artifact.open(tree / "verdicts"))
+    assert [row["pass rate"] for row in known.page(Wanted(), 0)] == [0.5, 0.5, 0.5]
+    assert known.count(Wanted(rate_from=0.5)) == 3
+    unknown = tables.table(problems)
+    assert [row["pass rate"] for row in unknown.page(Wanted(), 0)] == [None, None, None]
+    assert unknown.count(Wanted(rate_from=0.5)) == 0
+
+
 def test_the_choices_of_a_filter_are_counted(verdicts: Table) -> None:
     assert verdicts.choices("status") == [("correct", 3), ("wrong", 3)]
     assert verdicts.choices("level") == [("Level 1", 2), ("Level 2", 2)]
