@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -112,7 +112,7 @@ class Pages:
             )
             if m is not None
         ]
-        main, aside = self.detail(table, row, with_math if math else text)
+        (main, aside), *_ = self.details(table, [row], with_math if math else text)
         more = self._more(table, row, query, n)
         link = self._problem_link(table, row.get("problem_id"))
         up = self._url("list", **{**kept, "page": kept.get("page", "1")})
@@ -133,15 +133,38 @@ class Pages:
             UserError: no such artifact or problem.
         """
         artifact, table, _ = self._asked(query)
-        found = table.of_problem(query.get("id", ""))
+        found = table.about([query.get("id", "")])
         if artifact.manifest.record != "Problem" or not found:
             raise UserError(f"{query['artifact']} has no problem {query.get('id')!r}")
         return self.row({**query, "n": str(found[0]["n"])})
 
-    def detail(
-        self, table: Table, row: Mapping[str, Any], words: views.Words = text
+    def details(
+        self, table: Table, rows: Sequence[Mapping[str, Any]], words: views.Words = text
+    ) -> Iterator[tuple[Html, Html | None]]:
+        """Each of a table's rows, and the facts about it."""
+        problems: dict[str, Mapping[str, Any]] = {}
+        rollouts: dict[tuple[str, int], Mapping[str, Any]] = {}
+        if table.problems:
+            asked = self._tables.table(table.problems).about([row["problem_id"] for row in rows])
+            problems = {row["id"]: row for row in asked}
+        if table.rollouts:
+            samples = sorted({row["sample"] for row in rows})
+            of = self._tables.table(table.rollouts)
+            sampled = of.about([row["problem_id"] for row in rows], samples)
+            rollouts = {(row["problem_id"], row["sample"]): row for row in sampled}
+        for row in rows:
+            problem = row.get("problem_id", "")
+            rollout = rollouts.get((problem, row.get("sample", 0)))
+            yield self._detail(table, row, problems.get(problem), rollout, words)
+
+    def _detail(
+        self,
+        table: Table,
+        row: Mapping[str, Any],
+        asked: Mapping[str, Any] | None,
+        sampled: Mapping[str, Any] | None,
+        words: views.Words,
     ) -> tuple[Html, Html | None]:
-        """A row of a table, and the facts about it."""
         record = table.artifact.manifest.record
         if record == "Problem":
             return views.problem(row)
@@ -151,19 +174,19 @@ class Pages:
             return views.pair(row)
         if record == "PackedRow":
             return self._packed(table.artifact, row)
-        asked = self._problem_of(table, row["problem_id"])
         if record == "ProblemScore":
             about, about_it = views.problem(asked) if asked else (None, None)
             counts = facts((k.replace("_", " "), row[k]) for k in _COUNTS)
             return join(about), join(counts, about_it)
         drawn, judged, extracted, notes = None, None, None, [table.no_problems]
         rollouts: Artifact | None = table.artifact
-        sampled: Mapping[str, Any] | None = row
         if record == "Verdict":
             drawn, judged = views.verdict(row, asked)
             extracted = row["extracted"]
             notes.append(table.no_rollouts)
-            rollouts, sampled = table.rollouts, self._rollout_of(table, row)
+            rollouts = table.rollouts
+        else:
+            sampled = row
         main, aside = None, None
         if rollouts and sampled:
             examples = _examples(rollouts, asked)
@@ -186,8 +209,9 @@ class Pages:
             f"{left:,} rows are left out: this page has the first {len(values):,}." if left else ""
         )
         rows = []
-        for line in table.page(Wanted(), 0, limit):
-            main, aside = self.detail(table, table.row(line["n"]))
+        lines = table.page(Wanted(), 0, limit)
+        shown = self.details(table, table.rows(0, limit))
+        for line, (main, aside) in zip(lines, shown, strict=True):
             names = [n for n in table.listing.columns if line[n] is not None]
             cells = [parts.brief(n, line[n]) for n in names]
             rows.append(
@@ -229,19 +253,6 @@ class Pages:
             return _reader(str(artifact.path), artifact.digest, self._tokenizer), ""
         except UserError as e:
             return None, f"Numbers only: {e.message}"
-
-    def _problem_of(self, table: Table, problem: str) -> Mapping[str, Any] | None:
-        if table.problems is None:
-            return None
-        found = self._tables.table(table.problems).of_problem(problem)
-        return found[0] if found else None
-
-    def _rollout_of(self, table: Table, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        if table.rollouts is None:
-            return None
-        rollouts = self._tables.table(table.rollouts)
-        found = rollouts.of_problem(row["problem_id"], row["sample"])
-        return found[0] if found else None
 
     def _problem_link(self, table: Table, problem: str | None) -> Html | None:
         name = self.library.name(table.problems) if table.problems else None
@@ -299,7 +310,7 @@ class Pages:
         self, table: Table, rows: Sequence[Mapping[str, Any]], kept: Query, brief: bool = False
     ) -> Html:
         if not rows:
-            return el("p", "No rows are so.", class_="empty")
+            return el("p", "No rows match.", class_="empty")
         left_out = {"problem", "gold", "level", "pass rate"} if brief else set()
         names = [n for n in table.listing.columns if n not in left_out]
         names = [n for n in names if any(row[n] is not None for row in rows)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
-from llmpipe.core.records import RECORDS, Problem, Record, Rollout
+from llmpipe.core.records import Problem, Record, Rollout
 from llmpipe.viewer.library import upstream
 from llmpipe.viewer.listings import LISTINGS, Wanted
 
@@ -105,7 +105,6 @@ class Table:
         if record not in LISTINGS:
             raise UserError(f"{artifact.path} is in another tool's layout: see its README.md")
         self.artifact, self.listing, self._tables = artifact, LISTINGS[record], tables
-        self.record: type[Record] = RECORDS[record]
         self.problems, self.no_problems = self._behind(Problem)
         self.rollouts, self.no_rollouts = self._behind(Rollout)
         beside = {"t": artifact, "p": self.problems, "r": self.rollouts, "v": judged}
@@ -210,31 +209,40 @@ class Table:
         return (found[0], found[1]) if found else (None, None)
 
     def row(self, number: int) -> dict[str, Any]:
-        """All columns of a row.
+        """All columns of a row, with its number ``n``.
 
         Raises:
             UserError: there is no such row.
         """
         if not 0 <= number < self.artifact.rows:
             raise UserError(f"{self.artifact.path} has {self.artifact.rows} rows, from 0 on")
-        sql = f"SELECT t.* FROM {self._from('')} WHERE {self._between(number, number + 1)}"
-        found = self._records(sql, {})
+        found = self.rows(number, number + 1)
         if not found:
             raise UserError(f"{self.artifact.path} is being made anew: reload the page")
         return found[0]
 
-    def of_problem(self, problem: str, sample: int | None = None) -> list[dict[str, Any]]:
-        """The first row of a problem, or of one sample of it, if any, with its number ``n``.
+    def rows(self, start: int, end: int) -> list[dict[str, Any]]:
+        """All columns of the rows from one number to before another, each with its number ``n``."""
+        return self._records(
+            f"SELECT {self._number} AS n, t.* FROM {self._from('')} "
+            f"WHERE {self._between(start, end)} ORDER BY n",
+            {},
+        )
+
+    def about(
+        self, problems: Sequence[str], samples: Sequence[int] | None = None
+    ) -> list[dict[str, Any]]:
+        """The rows of some problems (those of ``samples`` only), each with its number ``n``.
 
         Token ids and log-probabilities, which nothing shows, are left out.
         """
-        sql = (
+        sampled = "" if samples is None else " AND list_contains($samples, t.sample)"
+        return self._records(
             f"SELECT {self._number} AS n, COLUMNS(lambda c: c NOT IN ('token_ids', 'logprobs')) "
             f"FROM {self._from('')} "
-            f"WHERE {self.listing.problem} = $problem"
-            f"{'' if sample is None else ' AND t.sample = $sample'} ORDER BY n LIMIT 1"
+            f"WHERE {self.listing.problem} IN (SELECT unnest($problems)){sampled} ORDER BY n",
+            {"problems": list(problems), "samples": samples},
         )
-        return self._records(sql, {"problem": problem, "sample": sample})
 
     def _records(self, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         found = self._ask(sql, values)

@@ -115,7 +115,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.knows(self.headers.get("Host", "")):
             self._send(403, "text/plain; charset=utf-8", b"This is no name of this server.\n")
             return
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+            query = dict(parse_qsl(address.query, max_num_fields=50))
+        except ValueError:
+            self._send(400, "text/plain; charset=utf-8", b"This address can't be read.\n")
+            return
         base, page = address.path[: len(self.server.base)], address.path[len(self.server.base) :]
         if not hmac.compare_digest(base.encode(), self.server.base.encode()) or page[:1] != "/":
             said = b"The address that llmpipe view printed is longer: open all of it.\n"
@@ -124,11 +129,6 @@ class _Handler(BaseHTTPRequestHandler):
         folder, _, name = page[1:].rpartition("/")
         if folder == "static" and name in _STATIC:
             self._send(200, _STATIC[name], static(name))
-            return
-        try:
-            query = dict(parse_qsl(address.query, max_num_fields=50))
-        except ValueError:
-            self._send(400, "text/plain; charset=utf-8", b"There is too much in this address.\n")
             return
         self._page(page[1:], query)
 

@@ -249,7 +249,7 @@ def packed(row: Row, reader: PackedReader | None) -> tuple[Html, Html | None]:
 
     Without a ``reader`` the tokens are numbers.
     """
-    record = PackedRow.from_row({"loss_weights": None, **row})
+    record = PackedRow.from_row({name: row.get(name) for name in PackedRow.SCHEMA.names})
     boxes, start = [], 0
     for n, length in enumerate(record.seq_lengths, 1):
         part = slice(start, start + length)
