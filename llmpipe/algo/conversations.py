@@ -65,8 +65,9 @@ def fault(messages: Sequence[TrainMessage], *, examples: int = 0) -> Drop | None
     that is not the assistant's); ``empty_turn`` (white space is nothing); ``not_unicode``.
     """
     roles = [m["role"] for m in messages]
-    if unknown := next((r for r in roles if r not in {*_NEXT, "system"} or not r), None):
-        return Drop(reason="unknown_role", detail=f"{unknown:.100}")
+    unknown = next((r for r in roles if r not in {*_NEXT, "system"} or not r), None)
+    if unknown is not None:
+        return Drop(reason="unknown_role", detail=f"{unknown or 'none':.100}")
     turns = roles[1:] if roles[:1] == ["system"] else roles
     if "assistant" not in turns[examples:]:
         return Drop(reason="no_assistant")

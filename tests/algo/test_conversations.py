@@ -66,6 +66,14 @@ def test_what_is_said_is_looked_at(place: int, content: str, reason: str, detail
     assert (drop.reason, drop.detail) == (reason, detail)
 
 
+def test_a_turn_without_a_role_is_of_an_unknown_one() -> None:
+    messages = with_loss(chat("ua"))
+    messages[0]["role"] = ""
+    drop = fault(messages)
+    assert drop is not None
+    assert (drop.reason, drop.detail) == ("unknown_role", "none")
+
+
 def test_a_conversation_without_loss_teaches_nothing() -> None:
     messages: list[TrainMessage] = [{**m, "train": False} for m in chat("ua")]
     drop = fault(messages)
