@@ -177,7 +177,7 @@ class Pages:
         if record == "ProblemScore":
             about, about_it = views.problem(asked) if asked else (None, None)
             counts = facts((k.replace("_", " "), row[k]) for k in _COUNTS)
-            return join(about), join(counts, about_it)
+            return join(about, views.votes(row)), join(counts, about_it)
         drawn, judged, extracted, notes = None, None, None, [table.no_problems]
         rollouts: Artifact | None = table.artifact
         if record == "Verdict":

@@ -41,6 +41,7 @@ def brief(name: str, value: Any) -> Html:
 
 
 def filters(table: Table, query: Query) -> list[Html | None]:
+    """What a list may be filtered by, as fields of a form."""
     over = table.listing
     ends = "end" if table.artifact.manifest.record == "Rollout" else "status"
     level = "source" if over.level == "t.source" else "level"
@@ -84,6 +85,7 @@ def _select(name: str, label: str, values: Sequence[tuple[str, int]], query: Que
 
 
 def cell(name: str, value: Any) -> Html:
+    """A column of a row in a table."""
     if name == "status":
         return el("td", views.status(str(value)))
     if isinstance(value, int | float):
@@ -95,10 +97,12 @@ def cell(name: str, value: Any) -> Html:
 
 
 def notes(*notes: str) -> Html:
+    """What can't be shown, and why."""
     return join([el("p", note, class_="warning") for note in notes if note])
 
 
 def head(artifact: Artifact) -> Html:
+    """Where an artifact came from, folded."""
     m = artifact.manifest
     made = f"{m.record} rows, made by {m.stage}, {m.ended[:16].replace('T', ' ')} UTC"
     about = facts(
@@ -114,6 +118,7 @@ def head(artifact: Artifact) -> Html:
 
 
 def scores(artifact: Artifact) -> Html | None:
+    """The scores of an eval, where the artifact is one."""
     try:
         found = json.loads((artifact.path / RESULTS).read_text(encoding="utf-8"))
         return views.results(found)
@@ -122,9 +127,11 @@ def scores(artifact: Artifact) -> Html | None:
 
 
 def dropped(artifact: Artifact) -> str:
+    """How many rows were dropped, by reason."""
     return ", ".join(f"{k} {v}" for k, v in artifact.manifest.counts.get("dropped", {}).items())
 
 
 def figures(figures: Mapping[str, Any]) -> str:
+    """The first of a stage's figures, in a line."""
     plain = {k: v for k, v in figures.items() if isinstance(v, int | float | str)}
     return ", ".join(f"{k.replace('_', ' ')} {number(v)}" for k, v in list(plain.items())[:8])

@@ -280,6 +280,22 @@ def _tokens(ids: Sequence[int], reader: PackedReader | None) -> Html:
     return join([el("b", w) if special else w for w, special in reader.words(ids)])
 
 
+def votes(row: Row) -> Html | None:
+    """The answers that a problem's samples gave, the most frequent first."""
+    lines = [
+        el(
+            "tr",
+            el("td", str(len(each["samples"])), class_="number"),
+            el("td", each["answer"], class_="words"),
+            el("td", status("correct" if each["correct"] else "wrong")),
+        )
+        for each in row.get("answers") or ()
+    ]
+    return (
+        section("Answers given", el("table", el("tbody", lines), class_="list")) if lines else None
+    )
+
+
 def results(found: Mapping[str, Any]) -> Html | None:
     """The figures of an eval: each metric with its interval, and the rates."""
     rows = []

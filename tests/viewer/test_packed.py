@@ -15,6 +15,28 @@ from llmpipe.viewer.library import Library
 from llmpipe.viewer.pages import Pages
 
 
+def test_tokens_with_loss_are_told_apart_in_a_sample_that_is_masked_by_token(
+    tmp_path: Path,
+) -> None:
+    turns = [
+        {"role": "user", "content": "Hi", "train": False},
+        {"role": "assistant", "content": "Hello", "train": True},
+    ]
+    row = Conversation(
+        id="c",
+        problem_id=None,
+        source="made",
+        messages=turns,  # type: ignore[arg-type]
+        token_ids=[11, 12, 13, 14],
+        loss_mask=[0, 1, 0, 1],
+    )
+    made = Artifact.open(make_artifact(tmp_path / "sft", [row]))
+    page = Pages(Library(tmp_path, lambda: [made]), "").row({"artifact": "sft", "n": "0"})
+    assert re.findall(r'<span class="learnt">(.*?) </span>', page) == ["12", "14"]
+    assert "2 of 4 with loss" in page
+    assert "Numbers only" in page
+
+
 def test_learnt_tokens_and_segments_are_told_apart(smol_model: Path, tmp_path: Path) -> None:
     names = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json")
     for folder in ("model", "kept"):

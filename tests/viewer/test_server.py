@@ -152,6 +152,8 @@ def test_a_problem_has_all_answers_to_it(server: Server) -> None:
 def test_an_eval_has_its_scores_at_the_head(server: Server) -> None:
     body = get(server, "list", artifact="eval")
     assert "<th>pass@2</th><td>1.0000</td>" in body
+    given = get(server, "row", artifact="eval", n="1").partition("Answers given")[2]
+    assert given.index(">2</td>") < given.index(">3</td>")
 
 
 def test_turns_with_loss_are_marked_and_pairs_are_side_by_side(server: Server) -> None:
