@@ -291,9 +291,8 @@ def votes(row: Row) -> Html | None:
         )
         for each in row.get("answers") or ()
     ]
-    return (
-        section("Answers given", el("table", el("tbody", lines), class_="list")) if lines else None
-    )
+    table = el("table", el("tbody", lines), class_="list") if lines else None
+    return section("Answers given", table)
 
 
 def results(found: Mapping[str, Any]) -> Html | None:

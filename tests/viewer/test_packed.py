@@ -15,7 +15,7 @@ from llmpipe.viewer.library import Library
 from llmpipe.viewer.pages import Pages
 
 
-def test_tokens_with_loss_are_told_apart_in_a_sample_that_is_masked_by_token(
+def test_a_sample_that_is_masked_by_token_is_shown_by_token(
     tmp_path: Path,
 ) -> None:
     turns = [
