@@ -156,6 +156,21 @@ def test_looking_at_what_came_of_it(tmp_path: Path) -> None:
         server.terminate()
 
 
+def test_evals_are_compared(tmp_path: Path) -> None:
+    asked = [problem(f"p{i}") for i in range(6)]
+    for name, right in (("before", 3), ("after", 6)):
+        rows = [
+            (rollout(each.id, s, f"It is {s}."), "correct" if s < right else "wrong")
+            for each in asked
+            for s in range(8)
+        ]
+        verdicts_of(tmp_path / "runs" / name, rows, problems=asked)
+    *_, compared, listed = [call(command, tmp_path) for command in commands("--list-presets")]
+    assert "+0.3750" in compared.stdout
+    assert "6:0" in compared.stdout
+    assert "deepseek-r1: 64 samples" in listed.stdout
+
+
 @pytest.fixture(scope="module")
 def hub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows in GSM8K's layout, that a small model can sometimes answer."""

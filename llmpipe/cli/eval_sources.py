@@ -80,9 +80,13 @@ def begin(
         )
         results += generations.run(taken, path, out, mode)
         return out / "rollouts", Rollout
+    name, recipe = _recipe(repo or source)
+    if recipe is None and (model is None or path.with_name(f"{path.name}.partial").exists()):
+        Artifact.open(path)  # says what is wrong with it
+    if model is None:
+        raise UserError("problems are scored with a model", "--model ORG/NAME")
     if keys.response:
         raise UserError(f"{source} is answered by --model", "leave --response-key out")
-    name, recipe = _recipe(repo or source)
     if recipe and recipe.repo and repo is None:
         # Its own repo, or another of the same layout that was named.
         _bring(source if source == name and "/" in source else recipe.repo, mode, results)

@@ -131,9 +131,9 @@ def _load(path: Path) -> _Run:
     try:
         results = json.loads((path / RESULTS).read_text(encoding="utf-8"))
         scores = {score.problem_id: score for score in artifact.iter_rows(ProblemScore)}
-    except (OSError, ValueError, KeyError) as e:
+    except (OSError, ValueError, KeyError, TypeError) as e:  # by an older llmpipe, too
         raise UserError(
-            f"{path} can't be read: {e}", "run its eval again, which takes seconds"
+            f"the scores at {path} can't be read: {e}", "run its eval again, which takes seconds"
         ) from None
     return _Run(path=path, results=results, scores=scores)
 
