@@ -111,7 +111,7 @@ def voted(kind: str, problems: int, n: int, k: int, runs: int) -> str:
     new = here = 0
     for _ in range(runs):
         problem = asked(problems)
-        found = measure_majority(k, ballots(problem), draws=20_000)
+        found = measure_majority(k, ballots(problem))
         new += found["low"] <= of_kind <= found["high"]
         here += found["low_here"] <= elected(problem, 2000) <= found["high_here"]
     name = f"maj@{k}"

@@ -91,15 +91,15 @@ def for_new_problems(values: Floats, model_variance: float) -> tuple[float, floa
     return wilson(mean, trials or problems, student(problems - 1))
 
 
-def for_these_problems(values: Floats, variances: Floats) -> tuple[float, float]:
+def for_these_problems(values: Floats, varies: float) -> tuple[float, float]:
     """The interval of the mean over these problems, under new samples.
 
     Args:
         values: of shape (problems,), each from 0 to 1; at least one.
-        variances: what each problem's value varies by under new samples, such as `within` says.
+        varies: what the sum of the values varies by under new samples.
     """
     mean = math.fsum(values) / len(values)
-    half = Z * math.sqrt(max(0.0, float(variances.sum()))) / len(values)
+    half = Z * math.sqrt(varies) / len(values)
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
@@ -118,24 +118,19 @@ def within(model: BetaBinomial, n: Ints, c: Ints, statistic: Statistic) -> Float
     """What each problem's figure varies by under new samples: shape (problems,).
 
     It depends on the problem's true pass rate p, and is averaged over its posterior: of the figure
-    f of a count, E[f^2] - E[E[f | p]^2]. All of them together get what one more problem would add
-    of which the others say nothing (by `UNKNOWN`, for the same counts).
+    f of a count, E[f^2] - E[E[f | p]^2].
     """
-    variances, unknown = np.zeros(len(n)), 0.0
+    variances = np.zeros(len(n))
     for samples in np.unique(n):
         here = n == samples
         f = statistic(int(samples))
+        one, two = _posterior(model, int(samples))
         # Of two sets of new samples at the same p only the sum of their right ones has a chance
         # that depends on p; which of them are in which set is a matter of drawing.
         both = (_split(int(samples)) * f * f[_other(int(samples))]).sum(axis=1)
-        for prior in (model, UNKNOWN):
-            one, two = _posterior(prior, int(samples))
-            each = np.maximum(one @ (f * f) - two @ both, 0.0)[c[here]]
-            if prior is UNKNOWN:
-                unknown += float(each.sum())
-            else:
-                variances[here] = each
-    return variances + unknown / len(n) ** 2
+        each = np.maximum(one @ (f * f) - two @ both, 0.0)
+        variances[here] = each[c[here]]
+    return variances
 
 
 def wilson(mean: float, trials: float, z: float) -> tuple[float, float]:

@@ -21,13 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llmpipe.algo.intervals import UNKNOWN, BetaBinomial, Floats
+from llmpipe.algo.intervals import BetaBinomial, Floats
 
 _UNSEEN = 0.5  # votes of an answer that nobody gave yet
-DRAWS = 100_000
-"""Elections of a kind that are drawn, over all problems."""
-
-_FEWEST, _MOST = 40, 2000  # for each of them
+_DRAWS = 100_000  # of elections, over all problems
+_FEWEST, _MOST = 40, 800  # for each of them
+_PATTERNS = 200  # problems that stand for all, where one number is sought
 
 
 @dataclass(frozen=True)
@@ -120,38 +119,39 @@ def _sum(one: list[int], other: list[int]) -> list[int]:
     return [x + y for x, y in zip(longer, shorter, strict=False)] + longer[len(shorter) :]
 
 
-def variances(
-    ballots: Sequence[Ballot], model: BetaBinomial, k: int, draws: int = DRAWS
-) -> tuple[float, Floats]:
-    """What majority@k varies by: over new problems, and for each of these under new samples.
+def within(ballots: Sequence[Ballot], model: BetaBinomial, k: int) -> Floats:
+    """What each problem's majority@k varies by under new samples: shape (problems,).
 
     Of two sets of k among the same n new samples the wins go together as much as the mean over all
     such sets varies. So pairs of sets are drawn that share as many samples as chance has it, and
-    beside each a set of other samples. A new problem has a share of right samples from the prior
-    and is otherwise one of these.
-
-    Returns:
-        A number, and shape (problems,). The random numbers depend on nothing else.
+    beside each a set of other samples. One problem's figure is noisy, and may be below 0; their sum
+    is not. The random numbers depend on nothing else.
     """
-    draws = min(_MOST, max(_FEWEST, draws // len(ballots)))
+    draws = min(_MOST, max(_FEWEST, _DRAWS // len(ballots)))
     rng = np.random.default_rng(0)
-    within = np.zeros(len(ballots))
-    mean = square = unknown = 0.0
+    variances = np.zeros(len(ballots))
     for i, ballot in enumerate(ballots):
         known = (model.a + ballot.correct, model.b + ballot.n - ballot.correct)
-        within[i] = _varies(*_elections(ballot, k, known, draws, rng))
-        known = (UNKNOWN.a + ballot.correct, UNKNOWN.b + ballot.n - ballot.correct)
-        unknown += _varies(*_elections(ballot, k, known, draws // 4, rng))
+        one, two, apart = _elections(ballot, k, known, draws, rng)
+        variances[i] = (one * two).mean() - ((one + two) / 2 * apart).mean()
+    return variances
+
+
+def variance(ballots: Sequence[Ballot], model: BetaBinomial, k: int) -> float:
+    """What the majority@k of a new problem varies by.
+
+    It has a share of right samples from the prior, and is otherwise like one of these; of many,
+    some are taken, evenly spread.
+    """
+    some = ballots[:: -(-len(ballots) // _PATTERNS)]
+    draws = min(_MOST, max(_FEWEST, _DRAWS // 4 // len(some)))
+    rng = np.random.default_rng(1)
+    mean = square = 0.0
+    for ballot in some:
         one, two, apart = _elections(ballot, k, (model.a, model.b), draws, rng)
-        square += float((one * two).mean())
-        mean += float((one + two + apart).mean()) / 3
-    # The noise of one problem's figure goes below 0, that of their sum hardly; it has to stay.
-    between = square / len(ballots) - (mean / len(ballots)) ** 2
-    return max(0.0, between), within + unknown / len(ballots) ** 2
-
-
-def _varies(one: Floats, two: Floats, apart: Floats) -> float:
-    return float((one * two).mean() - ((one + two) / 2 * apart).mean())
+        square += float((one * two).mean()) / len(some)
+        mean += float((one + two + apart).mean()) / 3 / len(some)
+    return max(0.0, square - mean * mean)
 
 
 def _elections(

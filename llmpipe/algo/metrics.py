@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from llmpipe.algo import majority
 from llmpipe.algo.intervals import (
     CONFIDENCE,
+    UNKNOWN,
     BetaBinomial,
     Floats,
     Ints,
@@ -22,7 +24,7 @@ from llmpipe.algo.intervals import (
     variance,
     within,
 )
-from llmpipe.algo.majority import DRAWS, Ballot, majority_at_k, variances
+from llmpipe.algo.majority import Ballot, majority_at_k
 from llmpipe.algo.passk import AVERAGE, COVERAGE, Figure, pass_at, pass_hat
 
 Metric = dict[str, float | int | None]
@@ -65,24 +67,37 @@ class Counts:
 class Terms:
     """A figure's value for each problem, and what it varies by.
 
-    ``between`` is over new problems, ``within`` under new samples of each of these: None where the
+    ``between`` is over new problems. ``within`` is under new samples of each of these, as its
+    posterior has it, and ``unknown`` if nothing were known but its own samples: both None where the
     samples would come out the same again (greedy).
     """
 
     values: Floats
     between: float
     within: Floats | None
+    unknown: Floats | None
 
     @property
     def mean(self) -> float:
         return math.fsum(self.values) / len(self.values)
 
     @property
+    def anew(self) -> float | None:
+        """What the sum of the values varies by under new samples.
+
+        A problem more is counted of which the others say nothing: with all samples right, a fit
+        says that they always are.
+        """
+        if self.within is None or self.unknown is None:
+            return None
+        return max(0.0, float(self.within.sum() + self.unknown.mean()))
+
+    @property
     def metric(self) -> Metric:
         low, high = for_new_problems(self.values, self.between)
         here: tuple[float | None, float | None] = (None, None)
-        if self.within is not None:
-            here = for_these_problems(self.values, self.within)
+        if self.anew is not None:
+            here = for_these_problems(self.values, self.anew)
         return {
             "value": self.mean,
             "low": low,
@@ -108,24 +123,42 @@ def terms(figure: Figure, counts: Counts, *, greedy: bool = False) -> Terms | No
     """A figure of each problem; None where it is undefined."""
     if not len(counts) or (counts.n < figure.needs).any():
         return None
-    model = BetaBinomial.fit(counts.n, counts.c)
+    n, c = counts.n, counts.c
+    model = BetaBinomial.fit(n, c)
     return Terms(
-        values=figure.values(counts.n, counts.c),
-        between=variance(model, counts.n, figure.table),
-        within=None if greedy else within(model, counts.n, counts.c, figure.table),
+        values=figure.values(n, c),
+        between=variance(model, n, figure.table),
+        within=None if greedy else within(model, n, c, figure.table),
+        unknown=None if greedy else within(UNKNOWN, n, c, figure.table),
     )
 
 
-def majority_terms(
-    k: int, ballots: Sequence[Ballot], *, greedy: bool = False, draws: int = DRAWS
-) -> Terms | None:
-    """majority@k of each problem, its variances by so many ``draws``; None where undefined."""
-    counts = Counts.of((ballot.n, ballot.correct) for ballot in ballots)
-    if not ballots or (counts.n < k).any():
+def majority_terms(k: int, ballots: Sequence[Ballot], *, greedy: bool = False) -> Terms | None:
+    """majority@k of each problem; None where undefined."""
+    if not ballots or any(ballot.n < k for ballot in ballots):
         return None
-    between, anew = variances(ballots, BetaBinomial.fit(counts.n, counts.c), k, draws)
-    values = np.array([majority_at_k(ballot, k) for ballot in ballots], np.float64)
-    return Terms(values, between, None if greedy else anew)
+    model = _fit(ballots)
+    return Terms(
+        values=np.array([majority_at_k(ballot, k) for ballot in ballots], np.float64),
+        between=majority.variance(ballots, model, k),
+        within=None if greedy else majority.within(ballots, model, k),
+        unknown=None if greedy else majority.within(ballots, UNKNOWN, k),
+    )
+
+
+def part(terms: Terms, here: Ints, k: int, ballots: Sequence[Ballot]) -> Terms:
+    """The majority@k of some problems, by their numbers and ballots, from that of all."""
+    return Terms(
+        values=terms.values[here],
+        between=majority.variance(ballots, _fit(ballots), k),
+        within=None if terms.within is None else terms.within[here],
+        unknown=None if terms.unknown is None else terms.unknown[here],
+    )
+
+
+def _fit(ballots: Sequence[Ballot]) -> BetaBinomial:
+    counts = Counts.of((ballot.n, ballot.correct) for ballot in ballots)
+    return BetaBinomial.fit(counts.n, counts.c)
 
 
 def measure(figure: Figure, counts: Counts, *, greedy: bool = False) -> Metric:
@@ -134,11 +167,9 @@ def measure(figure: Figure, counts: Counts, *, greedy: bool = False) -> Metric:
     return found.metric if found else undefined(int((counts.n < figure.needs).sum()))
 
 
-def measure_majority(
-    k: int, ballots: Sequence[Ballot], *, greedy: bool = False, draws: int = DRAWS
-) -> Metric:
+def measure_majority(k: int, ballots: Sequence[Ballot], *, greedy: bool = False) -> Metric:
     """majority@k of these problems, with its intervals."""
-    found = majority_terms(k, ballots, greedy=greedy, draws=draws)
+    found = majority_terms(k, ballots, greedy=greedy)
     return found.metric if found else undefined(sum(ballot.n < k for ballot in ballots))
 
 

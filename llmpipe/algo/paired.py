@@ -54,8 +54,8 @@ def difference(first: Terms, second: Terms, *, resamples: int = RESAMPLES) -> Di
     value = math.fsum(by_problem) / problems
     varies = float(by_problem.var(ddof=1)) if problems > 1 else 0.0
     here: tuple[float | None, float | None] = (None, None)
-    if first.within is not None and second.within is not None:
-        anew = max(0.0, float(first.within.sum() + second.within.sum()))
+    if first.anew is not None and second.anew is not None:
+        anew = first.anew + second.anew
         here = _about(value, Z * math.sqrt(anew) / problems)
         varies = max(varies, anew / problems)
     else:  # as if of one problem more half were won, and half lost

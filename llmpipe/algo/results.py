@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from llmpipe.algo.coverage import in_order
-from llmpipe.algo.majority import DRAWS, Ballot
+from llmpipe.algo.majority import Ballot
 from llmpipe.algo.metrics import (
     ESTIMANDS,
     Counts,
     Metric,
+    Terms,
     curves,
     figures,
+    majority_terms,
     measure,
-    measure_majority,
+    part,
+    undefined,
 )
 from llmpipe.core.records import ProblemScore
 
@@ -30,7 +34,6 @@ LENGTHS = ("correct", "wrong", "no_answer", "truncated")
 
 _PERCENTILES = (10, 50, 90, 99)
 _SIZE = re.compile(r"[0-9]+x[0-9]+")
-_GROUP_DRAWS = 20_000  # of a group of problems: many groups, and none needs more
 
 Key = Callable[[ProblemScore], str | None]
 
@@ -53,16 +56,18 @@ def results(scores: Sequence[ProblemScore], k: Sequence[int], *, greedy: bool) -
     them. ``by`` has the same for groups of problems; those without the key are in none.
     """
     counts = counts_of(scores)
+    votes = _Votes.of(scores, k, greedy=greedy)
+    everywhere = range(len(scores))
     return {
         "problems": len(scores),
         "n": counts.samples,
         "errors": sum(score.error for score in scores),
         "greedy": greedy,
         "intervals": ESTIMANDS,
-        "metrics": _metrics(scores, k, greedy=greedy),
+        "metrics": _metrics(scores, everywhere, k, votes, greedy=greedy),
         "curves": curves(counts, greedy=greedy),
         "rates": _rates(scores),
-        "by": {name: _by(scores, k, key, greedy=greedy) for name, key in _KEYS.items()},
+        "by": {name: _by(scores, k, key, votes, greedy=greedy) for name, key in _KEYS.items()},
     }
 
 
@@ -96,17 +101,47 @@ def lengths(by_status: Mapping[str, Sequence[int]], unit: str) -> dict[str, Any]
     return found
 
 
+@dataclass(frozen=True)
+class _Votes:
+    """The ballot of each problem, and majority@k of all for each k that is told (None: undefined).
+
+    Elections are costly to draw, so that groups of problems share them.
+    """
+
+    ballots: Sequence[Ballot]
+    terms: Mapping[int, Terms | None]
+
+    @classmethod
+    def of(cls, scores: Sequence[ProblemScore], k: Sequence[int], *, greedy: bool) -> Self:
+        ballots = [ballot(score) for score in scores]
+        n = counts_of(scores).samples
+        told = sorted({*k, *([n] if isinstance(n, int) else [])} - {0, 1})
+        return cls(ballots, {k: majority_terms(k, ballots, greedy=greedy) for k in told})
+
+    def metric(self, k: int, here: Sequence[int]) -> Metric:
+        """Of the problems with these numbers."""
+        terms, some = self.terms[k], [self.ballots[i] for i in here]
+        if terms and some:
+            if len(some) == len(self.ballots):
+                return terms.metric
+            return part(terms, np.asarray(here, np.int64), k, some).metric
+        return undefined(sum(each.n < k for each in some))
+
+
 def _metrics(
-    scores: Sequence[ProblemScore], k: Sequence[int], *, greedy: bool, draws: int = DRAWS
+    scores: Sequence[ProblemScore],
+    here: Sequence[int],
+    k: Sequence[int],
+    votes: _Votes,
+    *,
+    greedy: bool,
 ) -> dict[str, Metric]:
-    counts = counts_of(scores)
-    ks = sorted(set(k))
-    found = {figure.name: measure(figure, counts, greedy=greedy) for figure in figures(ks)}
-    ballots = [ballot(score) for score in scores]
-    n = counts.samples
-    for each in sorted({*ks, *([n] if isinstance(n, int) else [])} - {0, 1}):
-        found[f"maj@{each}"] = measure_majority(each, ballots, greedy=greedy, draws=draws)
-    return found
+    """Of the problems with these numbers."""
+    counts = counts_of(scores[i] for i in here)
+    found = {
+        figure.name: measure(figure, counts, greedy=greedy) for figure in figures(sorted(set(k)))
+    }
+    return found | {f"maj@{k}": votes.metric(k, here) for k in votes.terms}
 
 
 def _rates(scores: Sequence[ProblemScore]) -> dict[str, float | None]:
@@ -118,19 +153,19 @@ def _rates(scores: Sequence[ProblemScore]) -> dict[str, float | None]:
 
 
 def _by(
-    scores: Iterable[ProblemScore], k: Sequence[int], key: Key, *, greedy: bool
+    scores: Sequence[ProblemScore], k: Sequence[int], key: Key, votes: _Votes, *, greedy: bool
 ) -> dict[str, Any]:
-    groups: defaultdict[str, list[ProblemScore]] = defaultdict(list)
-    for score in scores:
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for number, score in enumerate(scores):
         name = key(score)
         if name is not None:
-            groups[name].append(score)
+            groups[name].append(number)
     return {
         name: {
-            "problems": len(some),
-            "n": counts_of(some).samples,
-            "metrics": _metrics(some, k, greedy=greedy, draws=_GROUP_DRAWS),
-            "rates": _rates(some),
+            "problems": len(here),
+            "n": counts_of(scores[i] for i in here).samples,
+            "metrics": _metrics(scores, here, k, votes, greedy=greedy),
+            "rates": _rates([scores[i] for i in here]),
         }
-        for name, some in sorted(groups.items(), key=lambda item: in_order(item[0]))
+        for name, here in sorted(groups.items(), key=lambda item: in_order(item[0]))
     }

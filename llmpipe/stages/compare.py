@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from llmpipe.algo.intervals import Floats
 from llmpipe.algo.majority import Ballot
 from llmpipe.algo.metrics import Counts, Metric, Terms, majority_terms, terms, undefined
 from llmpipe.algo.paired import Difference, difference
@@ -202,11 +203,16 @@ def _ballots(run: _Run, shared: Sequence[str]) -> list[Ballot]:
 
 def _mean(runs: Sequence[Terms]) -> Terms:
     """Of several runs, each with an election of its own."""
-    within = [run.within for run in runs if run.within is not None]
+
+    def together(some: Sequence[Floats | None]) -> Floats | None:
+        known = [each for each in some if each is not None]
+        return np.sum(known, axis=0) / len(runs) ** 2 if len(known) == len(runs) else None
+
     return Terms(
         values=np.mean([run.values for run in runs], axis=0),
         between=max(run.between for run in runs),
-        within=np.sum(within, axis=0) / len(runs) ** 2 if len(within) == len(runs) else None,
+        within=together([run.within for run in runs]),
+        unknown=together([run.unknown for run in runs]),
     )
 
 

@@ -18,7 +18,7 @@ from llmpipe.algo.intervals import (
     wilson,
     within,
 )
-from llmpipe.algo.metrics import Counts, measure
+from llmpipe.algo.metrics import Counts, measure, terms
 from llmpipe.algo.passk import AVERAGE, COVERAGE, Figure, pass_at, pass_hat
 
 
@@ -54,20 +54,15 @@ def test_variances_of_pass_at_k_are_those_of_rational_arithmetic(k: int) -> None
         missed = [rising(below, j) / rising(above + below, j) for j in (k, 2 * k)]
         return squares - (1 - 2 * missed[0] + missed[1])
 
-    unknown = sum(anew(c, Fraction(1, 2), Fraction(1, 2)) for c in range(n + 1)) / (n + 1) ** 2
     for c in range(n + 1):
-        assert found[c] == pytest.approx(float(anew(c, a, b) + unknown), rel=1e-9)
+        assert found[c] == pytest.approx(float(anew(c, a, b)), rel=1e-9)
 
 
 def test_the_variance_of_a_share_is_that_of_its_samples() -> None:
     model, n = BetaBinomial(2.0, 3.0), np.array([4, 4, 900])
     c = np.array([0, 3, 450])
-
-    def anew(a: float, b: float) -> np.ndarray:
-        above, below = a + c, b + n - c
-        return above * below / ((above + below) * (above + below + 1)) / n  # E[p(1 - p)] / n
-
-    exact = anew(2.0, 3.0) + anew(0.5, 0.5).sum() / 3**2
+    a, b = 2.0 + c, 3.0 + n - c
+    exact = a * b / ((a + b) * (a + b + 1)) / n  # E[p(1 - p)] / n
     assert within(model, n, c, AVERAGE.table) == pytest.approx(exact, rel=1e-6)
     # And over new problems, Var p and E[p(1 - p)] / n.
     between = 2 * 3 / (25 * 6) + (2 * 3 / 30) * np.mean(1 / n)
@@ -126,6 +121,14 @@ def test_no_interval_is_without_width(figure: Figure, problems: int, c: int) -> 
         assert 0.1 < far < 0.13
 
 
+def test_a_problem_of_which_nothing_is_known_is_counted_too() -> None:
+    found = terms(AVERAGE, Counts.of([(4, 4), (4, 1)]))
+    assert found is not None
+    a, b = 0.5 + np.array([4, 1]), 0.5 + np.array([0, 3])  # Jeffreys's prior, and the samples
+    assert found.unknown == pytest.approx(a * b / (5 * 6) / 4)
+    assert found.anew == pytest.approx(found.within.sum() + found.unknown.mean())
+
+
 def test_one_odd_problem_is_not_a_sure_thing() -> None:
     values = np.array([1.0] * 29 + [0.0])
     low, high = for_new_problems(values, 0.0)
@@ -134,8 +137,8 @@ def test_one_odd_problem_is_not_a_sure_thing() -> None:
 
 
 def test_means_at_the_ends_stay_within_0_and_1() -> None:
-    assert for_these_problems(np.array([0.0, 0.02]), np.array([0.01, 0.01]))[0] == 0.0
-    assert for_these_problems(np.array([0.99, 1.0]), np.array([0.01, 0.01]))[1] == 1.0
+    assert for_these_problems(np.array([0.0, 0.02]), 0.02)[0] == 0.0
+    assert for_these_problems(np.array([0.99, 1.0]), 0.02)[1] == 1.0
 
 
 Truth = Callable[[np.ndarray], np.ndarray]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmpipe.algo.intervals import BetaBinomial
-from llmpipe.algo.majority import Ballot, majority_at_k, variances
+from llmpipe.algo.majority import Ballot, majority_at_k, variance, within
 from llmpipe.algo.metrics import measure_majority
 
 
@@ -84,24 +84,20 @@ def test_many_classes_take_no_time_worth_a_word() -> None:
 
 def test_of_one_vote_the_variances_are_those_of_a_share() -> None:
     """majority@1 is the share of right samples, whose variance has a closed form."""
-    model, n = BetaBinomial(2.0, 3.0), 6
-    some = [Ballot(n, (c,) if c else (), (n - c,) if n > c else ()) for c in (0, 2, 5, 6)]
-    between, found = variances(some, model, 1, draws=400_000)
-
-    def anew(a: float, b: float) -> np.ndarray:
-        above, below = a + np.array([0, 2, 5, 6]), b + np.array([6, 4, 1, 0])
-        return above * below / ((above + below) * (above + below + 1)) / n
-
-    exact = anew(2, 3) + anew(0.5, 0.5).sum() / 4**2
-    assert found == pytest.approx(exact, abs=0.02)
-    assert found.mean() == pytest.approx(exact.mean(), rel=0.2)
-    assert between == pytest.approx(2 * 3 / (25 * 6) + (2 * 3 / 30) / n, rel=0.1)
+    model, n, right = BetaBinomial(2.0, 3.0), 6, np.array([0, 2, 5, 6] * 20)
+    some = [Ballot(n, (int(c),) if c else (), (int(n - c),) if n > c else ()) for c in right]
+    found = within(some, model, 1)
+    a, b = 2 + right, 3 + n - right
+    exact = a * b / ((a + b) * (a + b + 1)) / n
+    assert found.mean() == pytest.approx(exact.mean(), rel=0.1)
+    assert [found[i::4].mean() for i in range(4)] == pytest.approx(exact[:4], abs=0.008)
+    assert variance(some, model, 1) == pytest.approx(2 * 3 / (25 * 6) + (2 * 3 / 30) / n, rel=0.1)
 
 
 def test_the_intervals_hold_the_truth() -> None:
     """20 problems of 8 samples: a right answer and two wrong ones, the truths by long runs."""
     rng = np.random.default_rng(5)
-    problems, n, k, runs = 20, 8, 4, 80
+    problems, n, k, runs = 20, 8, 4, 60
 
     def ballot(p: float, w: float) -> Ballot:
         right, one, other = rng.multinomial(n, [p, (1 - p) * w, (1 - p) * (1 - w)])
@@ -118,9 +114,9 @@ def test_the_intervals_hold_the_truth() -> None:
     held_new = held_here = 0
     for _ in range(runs):
         asked = ask(problems)
-        found = measure_majority(k, [ballot(*each) for each in asked], draws=4000)
+        found = measure_majority(k, [ballot(*each) for each in asked])
         here = np.mean([value([ballot(*each) for each in asked]) for _ in range(60)])
         held_new += found["low"] <= kind <= found["high"]
         held_here += found["low_here"] <= here <= found["high_here"]
-    assert held_new / runs > 0.87
-    assert held_here / runs > 0.87
+    assert held_new / runs > 0.86
+    assert held_here / runs > 0.86

@@ -13,7 +13,7 @@ from llmpipe.algo.passk import AVERAGE, pass_at
 
 
 def greedy(values: list[float]) -> Terms:
-    return Terms(np.array(values), 0.0, None)
+    return Terms(np.array(values), 0.0, None, None)
 
 
 @pytest.mark.parametrize(("won", "lost"), list(itertools.product((0, 1, 4, 9), (0, 3, 9, 40))))
