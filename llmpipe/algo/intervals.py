@@ -17,7 +17,10 @@ out the same, and one whose samples were all wrong may still be solvable.
   new samples, each averaged over its problem's posterior; and as much for a problem more, of which
   the others say nothing: with all samples right, a fit says that they always are.
 
-``benchmarks/coverage.py`` measures how often they hold the truth, beside a percentile bootstrap.
+``benchmarks/coverage.py`` measures how often they hold the truth, beside a percentile bootstrap: 93
+to 97 times of a hundred for pass rates from a Beta, more where a figure has few values (n = k). Of
+rates that no Beta has, 0 for a third of the problems and near 1 for the others, the first interval
+holds as well; the second is too wide for pass@8, and for pass^8 with n = 8 too narrow (85).
 """
 
 from __future__ import annotations

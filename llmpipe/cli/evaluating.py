@@ -157,7 +157,11 @@ def eval_(
             only_one = heat == 0 and not options.said("k")
             ks = integers(_listed(options.choose("k", "1" if only_one else k)), "--k")
             rules = options.choose("maze-rules", maze_rules)
-            samples: int = options.choose("n", n) or (1 if heat == 0 else 2 * max(ks))
+            samples: int | None = options.choose("n", n)
+            if samples is None:
+                samples = 1 if heat == 0 else 2 * max(ks)
+            elif options.said("n") and options.says("k"):  # a preset's k are as far as they go
+                ks = tuple(each for each in ks if each <= samples) or (1,)
             results: list[Result] = []
             path, record = eval_sources.begin(source, out, stage.mode, results, model, keys)
             if record is Problem:

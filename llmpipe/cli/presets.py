@@ -44,9 +44,11 @@ class Options:
 
     def choose(self, option: str, given: Any) -> Any:
         """The value of an option, which is ``given`` unless the preset has a say."""
-        if option not in self._held or self.said(option):
-            return given
-        return self._held[option]
+        return self._held[option] if self.says(option) else given
+
+    def says(self, option: str) -> bool:
+        """Whether it is the preset that says an option."""
+        return option in self._held and not self.said(option)
 
     def held(self, option: str) -> dict[str, Any]:
         """What the preset has for an option whose values add up."""

@@ -118,10 +118,19 @@ def test_what_is_typed_wins_over_a_preset_and_that_over_the_settings_file(
 
     (tmp_path / "llmpipe.toml").write_text('[eval]\nn = 3\nk = 1\npreset = "passk"\n')
     llmpipe("eval", "problems", "-o", "f", *SCRIPTED)
-    assert (results(tmp_path / "f")["n"], results(tmp_path / "f")["settings"]["max_tokens"]) == (
-        3,
-        4096,
-    )
+    found = results(tmp_path / "f")
+    assert (found["n"], found["settings"]["max_tokens"]) == (3, 4096)
+
+    # Of the preset's k those are left that so few samples have.
+    llmpipe("eval", "problems", "-o", "g", "--preset", "passk", "-n", 4, "--k", "2", *SCRIPTED)
+    assert "pass@2" in results(tmp_path / "g")["metrics"]
+    (tmp_path / "llmpipe.toml").unlink()
+    llmpipe("eval", "problems", "-o", "h", "--preset", "passk", "-n", 4, *SCRIPTED)
+    metrics = results(tmp_path / "h")["metrics"]
+    assert "pass@1" in metrics
+    assert "pass@8" not in metrics
+    refused = llmpipe("eval", "problems", "-o", "i", "-n", 0, "--k", 1, *SCRIPTED, code=2)
+    assert "pass@1 needs 1 samples" in refused.stderr
 
 
 def test_presets_are_listed_with_their_sources(llmpipe: Llmpipe) -> None:
