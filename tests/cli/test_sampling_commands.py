@@ -120,4 +120,5 @@ def test_options_that_come_too_late_are_named(llmpipe: Llmpipe) -> None:
     late = llmpipe("eval", "r", "-o", "e", "--k", 1, "-n", 4, "--temperature", 0, "--logprobs")
     assert "r was sampled already: sampling options have no effect" in late.stderr
     assert "(--n, --temperature, --logprobs)" in late.stderr
-    assert "no effect" not in llmpipe("eval", "r", "-o", "e", "--k", 2).stderr
+    told = ("--k", 2, "--problems", "problems")
+    assert "no effect" not in llmpipe("eval", "r", "-o", "e", *told).stderr
