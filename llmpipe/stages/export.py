@@ -103,6 +103,8 @@ def run(config: Config, source: Path, out: Path, mode: Mode) -> Result:
 
 def _others(record: str, source: Path) -> str:
     fit = [n for n in names("exporters") if record in {s.record for s in _shapes(n)}]
+    if not fit:
+        return f"export what it was made from: llmpipe show {source}"
     return f"llmpipe export {source} --to {' or '.join(fit)}"
 
 

@@ -296,6 +296,9 @@ def test_an_export_is_no_input_of_other_stages(tmp_path: Path) -> None:
     exported(tmp_path, "trl", chat("a", "t"))
     with pytest.raises(UserError, match="holds Foreign rows"):
         Artifact.open(tmp_path / "out", Conversation)
+    with pytest.raises(UserError, match="no form for the Foreign rows") as e:
+        run(Config(to="jsonl"), tmp_path / "out", tmp_path / "again", Mode())
+    assert e.value.hint == f"export what it was made from: llmpipe show {tmp_path / 'out'}"
 
 
 @pytest.mark.parametrize("name", names("exporters"))
