@@ -252,3 +252,12 @@ def test_mazes(tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "runs/maze-sft/data").num_rows
     assert rows > 100
     assert pq.read_table(tmp_path / "runs/mazes/train/data").num_rows == 40_000
+
+
+def test_plans(tmp_path: Path, smol_model: Path) -> None:
+    model = tmp_path / "models/Qwen/Qwen2.5-1.5B-Instruct"
+    model.parent.mkdir(parents=True)
+    model.symlink_to(smol_model)
+    memory, hours = (call(command, tmp_path).stdout for command in commands("llmpipe plan"))
+    assert "134,515,008 parameters" in memory
+    assert "61,218,816 tokens at 40,000 a second (--rate): 0.4 hours" in hours

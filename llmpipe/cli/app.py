@@ -15,6 +15,7 @@ from llmpipe.cli import (
     evaluating,
     exporting,
     look,
+    plan,
     sampling,
     selection,
     settings,
@@ -29,7 +30,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for room in (data, sampling, evaluating, comparing, selection, training, exporting, look, doctor):
+for room in (
+    data,
+    sampling,
+    evaluating,
+    comparing,
+    selection,
+    training,
+    exporting,
+    look,
+    plan,
+    doctor,
+):
     room.register(app)
 
 
