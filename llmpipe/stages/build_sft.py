@@ -109,6 +109,11 @@ def run(
     if config.keys or config.split:
         raise UserError(f"{source} is an artifact: it takes no keys or split", "leave them out")
     if rows.manifest.record == Problem.__name__:
+        if problems or verdicts or rollouts:
+            raise UserError(
+                f"{source} holds problems: nothing was sampled of them",
+                "leave --problems, --verdicts and --rollouts out",
+            )
         return _from_problems(config, rows, out, mode)
     return _from_rollouts(
         config,
@@ -156,10 +161,11 @@ def _check(config: Config, tokenizer: Path | None) -> None:
 
 
 def _from_problems(config: Config, problems: Artifact, out: Path, mode: Mode) -> Result:
-    if config.style == "retry" or config.fallback or config.mask_mastered:
+    of_rollouts = config.fallback or config.mask_mastered or config.keep_few_shot
+    if config.style == "retry" or of_rollouts:
         raise UserError(
             f"{problems.path} holds problems: nothing was sampled of them",
-            "leave out --style retry, --fallback and --mask-mastered",
+            "leave out --style retry, --fallback, --mask-mastered and --keep-few-shot",
         )
     known = read_problems(problems)
     spec = _spec(config, {"problems": problems}, out, {problem.task for problem in known.values()})

@@ -340,6 +340,7 @@ def test_problems_of_unknown_difficulty_make_no_chain(tmp_path: Path) -> None:
         ({"mask_mastered": 0.9}, "a probability, an entropy and a tokenizer"),
         ({"style": "retry"}, "holds problems"),
         ({"fallback": "gold"}, "holds problems"),
+        ({"keep_few_shot": True}, "holds problems"),
         ({"keys": {"messages": "m"}}, "takes no keys"),
     ],
 )
@@ -349,3 +350,9 @@ def test_settings_that_make_no_sense_are_refused(
     source = make_artifact(tmp_path / "problems", [problem(1, solution="a")])
     with pytest.raises(UserError, match=message):
         run_stage(Config(**settings), source, tmp_path / "out", Mode())
+
+
+def test_problems_have_no_rollouts_to_point_to(tmp_path: Path) -> None:
+    source = make_artifact(tmp_path / "problems", [problem(1, solution="a")])
+    with pytest.raises(UserError, match="nothing was sampled"):
+        run_stage(Config(), source, tmp_path / "out", Mode(), verdicts=source)
