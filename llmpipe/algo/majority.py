@@ -7,7 +7,8 @@ wins in equal parts: the right one's part counts. Where nobody votes, nothing is
 The intervals are those of `llmpipe.algo.intervals`, with variances by simulation, since a majority
 is no function of the count of right samples alone. New samples are drawn with a share of right ones
 from its posterior, as there, and the rest by Dirichlet-smoothed shares of what the problem's other
-samples said, with half a vote for an answer that nobody gave yet.
+samples said, with half a vote for an answer that nobody gave yet. ``benchmarks/coverage.py`` has
+how often they hold the truth.
 """
 
 from __future__ import annotations

@@ -87,9 +87,9 @@ def run(
                 f"{asked.path} lacks {len(strange)} of the problems that {judged.path} is about",
                 "give the problems that were sampled: --problems DIR",
             )
+        if answered:
+            _check_k(config, answered)
         scores = list(_scores(answered, known, writer))
-        if scores:
-            _check_k(config, scores)
         for score in scores:
             writer.add(score)
         greedy = sampled.manifest.config.get("temperature") == 0
@@ -175,8 +175,8 @@ def _classes(entry: _Answers, task: str, wrong: Sequence[int]) -> list[AnswerCla
     return sorted(found, key=lambda each: (-len(each["samples"]), each["samples"][0]))
 
 
-def _check_k(config: Config, scores: Sequence[ProblemScore]) -> None:
-    most, k = max(s.n for s in scores), max(config.k)
+def _check_k(config: Config, answered: Mapping[str, _Answers]) -> None:
+    most, k = max(len(entry.status) for entry in answered.values()), max(config.k)
     if k > most:
         raise UserError(
             f"pass@{k} needs {k} samples a problem, but there are {most} at most",
