@@ -97,6 +97,7 @@ def say_presets(wanted: bool) -> None:
         for recipe, own in preset.pop("on", {}).items():
             typer.echo(f"    {recipe}: {_line(own)}")
         typer.echo(f"    from {preset['source']}")
+    typer.echo("Prompts are the problem and llmpipe's own instruction, without a system message.")
     raise typer.Exit
 
 

@@ -242,6 +242,13 @@ def _warnings(sides: Sequence[Side], shared: Sequence[str]) -> list[str]:
     return found
 
 
+_IN_WORDS = {
+    "rules": "the verifiers' source differs",
+    "few_shot_digest": "the worked examples differ",
+    "problem_set": "the problems are the same, but not all that is known of them",
+}
+
+
 def _differences(runs: Sequence[_Run], *, same_ids: bool) -> list[str]:
     settings = [run.settings for run in runs]
     found = []
@@ -251,11 +258,8 @@ def _differences(runs: Sequence[_Run], *, same_ids: bool) -> list[str]:
         texts = [json.dumps(each.get(name), ensure_ascii=False) for each in settings]
         if len(set(texts)) == 1:
             continue
-        if name == "problem_set":
-            found.append("the problems are the same, but not all that is known of them")
-        elif name in ("rules", "few_shot_digest"):
-            what = {"rules": "the verifiers' source", "few_shot_digest": "the worked examples"}
-            found.append(f"{what[name]} differs")
+        if name in _IN_WORDS:
+            found.append(_IN_WORDS[name])
         else:
             shown = [text if len(text) <= 60 else f"{text[:57]}..." for text in texts]
             found.append(f"{name} differs: {', '.join(dict.fromkeys(shown))}")
