@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self
@@ -39,16 +39,22 @@ class Journal:
     """Open the journal at ``path``, or begin one with ``header`` at the first row.
 
     ``header`` is what JSON can hold, and is read back the same; of an older one, ``defaults`` says
-    what a key means that it lacks. ``len`` and ``in`` are about finished samples.
+    what a key means that it lacks. ``whole`` says whether a row that was read has all that one
+    needs. ``len`` and ``in`` are about finished samples.
 
     Raises:
         UserError: it was begun with another header, or a line before the last is damaged.
     """
 
     def __init__(
-        self, path: Path, header: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+        self,
+        path: Path,
+        header: Mapping[str, Any],
+        defaults: Mapping[str, Any] | None = None,
+        whole: Callable[[Mapping[str, Any]], bool] = lambda row: True,
     ) -> None:
         self.path = path
+        self._whole = whole
         self._index = SampleIndex()
         self._end = 0
         self._header = header
@@ -93,7 +99,7 @@ class Journal:
         twice = 0
         for number, (offset, row) in enumerate(lines, 2):
             problem, sample = row.get("problem_id"), row.get("sample")
-            if not isinstance(problem, str) or not isinstance(sample, int):
+            if not (isinstance(problem, str) and isinstance(sample, int) and self._whole(row)):
                 raise self._damaged(number)
             if (problem, sample) in self:
                 twice += 1  # two runs at once, on a file system without locks

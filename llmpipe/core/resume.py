@@ -29,14 +29,40 @@ def open_journal(config: Any, partial: Path, out: Path, mode: Mode) -> Journal:
     fresh = mode.force or bool(begun.get("fresh"))
     header = {"journal": 1, **counted(config, plain(config)), "fresh": fresh}
     if path.exists() and begun != header and (mode.force or mode.remake):
-        _aside(path, out)
-    return Journal(path, header, defaults)
+        _aside(path, out, "samples begun under other settings")
+    return Journal(path, header, defaults, _whole)
 
 
-def _aside(path: Path, out: Path) -> None:
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "problem_id": (str,),
+    "sample": (int,),
+    "seed": (int,),
+    "messages": (list,),
+    "completion": (str,),
+    "finish_reason": (str,),
+    "prompt_tokens": (int,),
+    "completion_tokens": (int,),
+    "token_ids": (list, type(None)),
+    "logprobs": (list, type(None)),
+    "error": (str, type(None)),
+}
+_OPEN: Mapping[str, tuple[type, ...]] = {**_TYPES, "open": (bool,), "turn": (int,)}
+
+
+def _whole(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the columns of a `Rollout`, each of its type.
+
+    Looked at before anything is sampled: at the end, when the table is written, it would cost the
+    run. What is inside lists isn't looked at.
+    """
+    types = _OPEN if "open" in row else _TYPES
+    return row.keys() == types.keys() and all(isinstance(row[k], t) for k, t in types.items())
+
+
+def _aside(path: Path, out: Path, what: str) -> None:
     kept = out.with_name(f"{out.name}.old-{stamp()}.jsonl")
     path.rename(kept)
-    log.info("samples begun under other settings are kept at %s", kept)
+    log.info("%s are kept at %s", what, kept)
 
 
 def to_grow(config: Any, out: Path, mode: Mode) -> Artifact | None:
@@ -69,4 +95,4 @@ def keep_unused(journal: Journal, wanted: Mapping[str, int], out: Path) -> None:
     conversations that are not whole (n or the limit has shrunk)."""
     unasked = any(problem not in wanted for problem in journal.problems())
     if unasked or next(journal.open_keys(), None):
-        _aside(journal.path, out)
+        _aside(journal.path, out, "samples that are no longer asked for")

@@ -172,6 +172,33 @@ def test_a_begun_run_is_not_mixed_with_other_settings(problems: Path, tmp_path: 
     assert len(aside.read_text().splitlines()) == 6
 
 
+@pytest.mark.parametrize(
+    ("was", "changed"),
+    [
+        ('"completion":', '"completiox":'),
+        ('"seed": ', '"seed": "a", "_": '),
+        ('"messages": [', '"messages": null, "_": ['),
+        ('"error": null', '"error": 5'),
+    ],
+)
+def test_a_row_that_lacks_a_column_is_said_before_anything_is_sampled(
+    problems: Path, tmp_path: Path, was: str, changed: str
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        sample(problems, out, engine_args={"fail_after": "5"})
+    path = tmp_path / "out.partial" / "journal.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*lines[:3], lines[3].replace(was, changed, 1), *lines[4:]]))
+    with pytest.raises(UserError, match=r"journal\.jsonl:4 is damaged") as e:
+        sample(problems, out)
+    assert "sed -i 4d" in str(e.value.hint)
+    path.write_text("".join([*lines[:3], *lines[4:]]))  # what the hint does
+    sample(problems, out)
+    sample(problems, tmp_path / "whole")
+    assert rows(out) == rows(tmp_path / "whole")
+
+
 def test_a_run_begun_before_a_setting_came_to_be_goes_on(problems: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(RuntimeError):
