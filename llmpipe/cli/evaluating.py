@@ -47,6 +47,7 @@ from llmpipe.cli.options import (
 )
 from llmpipe.cli.output import Stage, stops_short
 from llmpipe.cli.presets import Preset, say_presets
+from llmpipe.cli.reporting import report_eval
 from llmpipe.cli.sampling import rollout
 from llmpipe.core.errors import UserError
 
@@ -212,6 +213,8 @@ def eval_(
                 results.append(
                     scoring.run(score, path, out, cheap, problems=problems, rollouts=rollouts)
                 )
+                if not stops_short(results):
+                    report_eval(out, again=not results[-1].up_to_date)
             return results
 
         sources = eval_sources.split(source)

@@ -83,11 +83,15 @@ def is_inside(name: str) -> bool:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON beside ``path``, sync it, and rename it over; then its name is synced, too."""
+    """`write` a value as JSON, indented."""
+    write(path, (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write beside ``path``, sync it, and rename it over; then its name is synced, too."""
     beside = path.with_name(path.name + ".tmp")
-    with beside.open("w", encoding="utf-8") as f:
-        json.dump(value, f, ensure_ascii=False, indent=2)
-        f.write("\n")
+    with beside.open("wb") as f:
+        f.write(content)
         f.flush()
         os.fsync(f.fileno())
     beside.replace(path)

@@ -1,0 +1,1 @@
+"""Reports of evals: a page, Markdown, plots, and the block that a model's card has."""

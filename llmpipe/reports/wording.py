@@ -1,0 +1,49 @@
+"""Numbers and names as reports put them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llmpipe.reports.runs import Run
+
+STATUSES = ("correct", "wrong", "no_answer", "truncated", "error")
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.2%}"
+
+
+def plain(value: Any) -> str:
+    """A setting: text as it is, the rest as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def confidence(runs: Sequence[Run]) -> str:
+    return f"{runs[0].results['intervals']['confidence']:.0%}"
+
+
+def size(runs: Sequence[Run]) -> str:
+    """Of how many problems and samples the figures are."""
+    said = [f"{run.results['problems']} problems, n = {run.samples}" for run in runs]
+    if len(set(said)) == 1:
+        return said[0] + ("" if len(runs) == 1 else " in each run")
+    return "; ".join(f"{run.name}: {text}" for run, text in zip(runs, said, strict=True))
+
+
+def too_few(metric: Mapping[str, Any]) -> str:
+    few = metric.get("too_few")
+    return f"{few} problems have too few samples" if few else ""
