@@ -72,7 +72,7 @@ def pass_rates(runs: Sequence[Run]) -> Chart | None:
         places = [Counter(c for _, c in each) for each in rates]
         x = f"right answers of {n}"
     else:
-        names = ["none", *(f"to {tenth}0 %" for tenth in range(1, 10)), "under all", "all"]
+        names = ["none", *(f"≤{tenth}0%" for tenth in range(1, 10)), "<all", "all"]
         places = [Counter(_tenth(n, c) for n, c in each) for each in rates]
         x = "share of right answers"
     shares = [
@@ -205,7 +205,9 @@ def accuracy_by(runs: Sequence[Run], key: str) -> Chart | None:
     if not 2 <= len(names) <= _MOST_GROUPS:
         return None
     cells = {
-        run.name: {name: g["metrics"]["avg@n"] for name, g in run.results["by"][key].items()}
+        run.name: {
+            name: g["metrics"]["avg@n"] for name, g in run.results["by"].get(key, {}).items()
+        }
         for run in runs
     }
     said = (
@@ -213,7 +215,7 @@ def accuracy_by(runs: Sequence[Run], key: str) -> Chart | None:
         + ", ".join(f"{name} {number(found[name]['value'])}" for name in _has(found, names))
         for run, found in cells.items()
     )
-    counts = [{n: g["problems"] for n, g in run.results["by"][key].items()} for run in runs]
+    counts = [{n: g["problems"] for n, g in run.results["by"].get(key, {}).items()} for run in runs]
     each = sorted({count for found in counts for count in found.values()})
     per_group = f"{each[0]} to {each[-1]}" if len(each) > 1 else f"{each[0]}"
     return Chart(
@@ -254,7 +256,9 @@ def truncated_by(runs: Sequence[Run], key: str) -> Chart | None:
     """The share of truncated answers in each group; None where there are none."""
     names = groups(runs, key)
     cells = {
-        run.name: {name: g["rates"]["truncated"] for name, g in run.results["by"][key].items()}
+        run.name: {
+            name: g["rates"]["truncated"] for name, g in run.results["by"].get(key, {}).items()
+        }
         for run in runs
     }
     if not 2 <= len(names) <= _MOST_GROUPS or not any(any(d.values()) for d in cells.values()):

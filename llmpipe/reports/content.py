@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
@@ -21,7 +22,7 @@ from llmpipe.reports.wording import (
     too_few,
 )
 
-_KEYS = ("level", "size", "subject", "source", "task")
+_KEYS = ("size", "level", "subject", "source", "task")
 _RATES = ("truncated", "no_answer", "error")
 
 
@@ -31,7 +32,7 @@ def document(runs: Sequence[Run]) -> Document:
         Section(title="Figures", parts=_figures(runs), text=_meaning(runs)),
         Section(title="pass@k", parts=_some(charts.curve(runs, c) for c in ("pass@k", "pass^k"))),
         Section(title="Answers", parts=_answers(runs)),
-        *(_group(runs, key) for key in _KEYS),
+        *(_group(runs, key) for key in _partitions(runs)),
         Section(title="Settings", parts=_settings(runs)),
         Section(title="How to repeat it", parts=_repeat(runs), text=_repeat_text(runs)),
     ]
@@ -115,16 +116,24 @@ def _answers(runs: Sequence[Run]) -> list[Part]:
     return _some([charts.pass_rates(runs), charts.outcomes(runs), charts.lengths(runs)])
 
 
+def _partitions(runs: Sequence[Run]) -> list[str]:
+    """The keys with more than one group; of those with the same groups, by any name, the first."""
+    found: dict[str, str] = {}
+    for key in _KEYS:
+        if len(charts.groups(runs, key)) > 1:
+            groups = [[json.dumps(g) for g in r.results["by"].get(key, {}).values()] for r in runs]
+            found.setdefault(json.dumps([sorted(each) for each in groups]), key)
+    return list(found.values())
+
+
 def _group(runs: Sequence[Run], key: str) -> Section:
-    """The figures of each group, if there is more than one; mazes' sizes are no levels as well."""
+    """The figures of each group."""
     names = charts.groups(runs, key)
-    if len(names) < 2 or (key == "level" and names == charts.groups(runs, "size")):
-        return Section(title="", parts=[])
     metrics = list(
         dict.fromkeys(
             name
             for run in runs
-            for group in run.results["by"][key].values()
+            for group in run.results["by"].get(key, {}).values()
             for name in group["metrics"]
         )
     )
@@ -139,7 +148,7 @@ def _group(runs: Sequence[Run], key: str) -> Section:
         ]
         for name in names
         for run in runs
-        if (group := run.results["by"][key].get(name))
+        if (group := run.results["by"].get(key, {}).get(name))
     ]
     table = Table(
         head=[key, *(["run"] if several else []), "problems", *metrics, *map(spaced, _RATES)],

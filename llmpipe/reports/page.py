@@ -8,6 +8,7 @@ from llmpipe.core.markup import Html, el, join
 from llmpipe.reports.document import Chart, Commands, Document, Part, Section, Table
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_LONG = 44  # letters of a cell that may stand in several lines
 _CSS = Html(
     """
 :root { color-scheme: light dark; --page: #ffffff; --text: #1f2328; --quiet: #59636e;
@@ -37,7 +38,8 @@ table { border-collapse: collapse; margin: .6rem 0 1rem; font-size: .88rem;
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
   vertical-align: top; white-space: nowrap; }
 th { background: var(--shade); font-weight: 600; }
-.name { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }
+.name { text-align: left; }
+.long { white-space: normal; overflow-wrap: anywhere; min-width: 16rem; max-width: 44rem; }
 pre { background: var(--shade); padding: .7rem .9rem; border-radius: 6px; font-size: .85rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }
 @media print { body { max-width: none; margin: 0; } figure { break-inside: avoid; } }
@@ -100,8 +102,9 @@ def _chart(chart: Chart, svg: str | None) -> Html:
 
 def _table(table: Table) -> Html:
     def cell(name: str, i: int, text: str) -> Html:
+        kind = "name long" if len(text) > _LONG else "name"
         scope = "col" if name == "th" else None
-        return el(name, text, class_="name" if i < table.names else None, scope=scope)
+        return el(name, text, class_=kind if i < table.names else None, scope=scope)
 
     head = el("tr", [cell("th", i, text) for i, text in enumerate(table.head)])
     rows = [el("tr", [cell("td", i, text) for i, text in enumerate(row)]) for row in table.rows]

@@ -56,7 +56,8 @@ _STYLE = {
     "legend.frameon": False,
 }
 _DPI = 160
-_LONG_NAME = 28
+_LONG = 44  # letters of a name; at an axis there is room for fewer
+_LONG_AT_AXIS = 24
 
 
 def draw(chart: Chart) -> tuple[str, bytes]:
@@ -170,7 +171,7 @@ def _stack(axes: Axes, chart: Chart) -> None:
             label=series.label,
         )
         starts = [a + b for a, b in zip(starts, values, strict=True)]
-    names = [_drawable(name, i) for i, name in enumerate(chart.categories)]
+    names = [_drawable(name, i, _LONG_AT_AXIS) for i, name in enumerate(chart.categories)]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
@@ -189,7 +190,7 @@ def _axes(axes: Axes, chart: Chart) -> None:
 
 
 def _categories(axes: Axes, chart: Chart) -> None:
-    names = [_drawable(name, i) for i, name in enumerate(chart.categories)]
+    names = [_drawable(name, i, _LONG_AT_AXIS) for i, name in enumerate(chart.categories)]
     leaning = sum(map(len, names)) + 2 * len(names) > 80
     turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(len(names)), names, **(turned if leaning else {}))
@@ -231,7 +232,7 @@ def _or(value: float | None, other: float) -> float:
     return other if value is None else value
 
 
-def _drawable(name: str, number: int) -> str:
+def _drawable(name: str, number: int, longest: int = _LONG) -> str:
     """A name as far as there is room; its number where the font lacks a letter of it."""
     from matplotlib import font_manager
 
@@ -239,7 +240,7 @@ def _drawable(name: str, number: int) -> str:
     letters = font.get_charmap()
     if any(ord(letter) not in letters for letter in name):
         return f"no. {number + 1}"
-    return name if len(name) <= _LONG_NAME else f"…{name[1 - _LONG_NAME :]}"
+    return name if len(name) <= longest else f"…{name[1 - longest :]}"
 
 
 def _element(svg: str, chart: Chart) -> str:

@@ -38,10 +38,14 @@ def confidence(runs: Sequence[Run]) -> str:
 
 def size(runs: Sequence[Run]) -> str:
     """Of how many problems and samples the figures are."""
-    said = [f"{run.results['problems']} problems, n = {run.samples}" for run in runs]
-    if len(set(said)) == 1:
-        return said[0] + ("" if len(runs) == 1 else " in each run")
-    return "; ".join(f"{run.name}: {text}" for run, text in zip(runs, said, strict=True))
+    problems, samples = (
+        list(dict.fromkeys(each))
+        for each in zip(*((str(r.results["problems"]), r.samples) for r in runs), strict=True)
+    )
+    text = f"{', '.join(problems)} problems, n = {', '.join(samples)}"
+    if len(problems) > 1 or len(samples) > 1:
+        return f"{text} (by run)"
+    return text if len(runs) == 1 else f"{text} in each run"
 
 
 def too_few(metric: Mapping[str, Any]) -> str:
