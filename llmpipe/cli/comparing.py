@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from llmpipe.cli.options import AsJson
+from llmpipe.cli.reporting import write_report
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +26,10 @@ def compare(
         typer.Option(
             help="pass@8, pass^8, maj@8, avg@n or coverage, not all in common; may be repeated."
         ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A folder for a report with all of them overlaid."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,3 +48,5 @@ def compare(
         typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
     else:
         say_comparison(found)
+    if out:
+        write_report([path for side in sides for path in side], out, found)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from llmpipe.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from llmpipe.stages.compare import Comparison
 
 
 def register(app: typer.Typer) -> None:
@@ -31,42 +35,42 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write report.html, report.md and plots of evals, side by side where there are several."""
-    import llmpipe.reports.files as files
     from llmpipe.core.errors import UserError
     from llmpipe.reports.card import publish
+    from llmpipe.reports.files import HTML
     from llmpipe.reports.runs import load
 
     if out is None and len(evals) > 1:
         raise UserError("a report of several evals needs a folder", "-o runs/report")
-    runs = load(evals)
     out = out or evals[0]
-    made = files.report(runs)
+    paths = [str(out / name) for name in write_report(evals, out)]
     if publish_card:
-        publish(runs, publish_card)
-    files.write(made, out)
-    paths = [str(out / name) for name in made] + ([str(publish_card)] if publish_card else [])
-    if not any(name.endswith(".png") for name in made):
-        _say_no_plots()
+        publish(load(evals), publish_card)
+        paths.append(str(publish_card))
     if as_json:
         typer.echo(json.dumps({"out": str(out), "files": paths}, ensure_ascii=False))
     else:
-        typer.echo(out / files.HTML)
+        typer.echo(out / HTML)
 
 
 def report_eval(out: Path, *, again: bool) -> None:
     """Write the report of the eval at ``out`` into it, if it has none or is to get it ``again``."""
-    import llmpipe.reports.files as files
+    from llmpipe.reports.files import HTML, MARKDOWN
+
+    if again or not ((out / HTML).is_file() and (out / MARKDOWN).is_file()):
+        write_report([out], out)
+
+
+def write_report(
+    evals: Sequence[Path], out: Path, comparison: Comparison | None = None
+) -> list[str]:
+    """Write the report of some evals to ``out``; the names of its files."""
+    from llmpipe.reports.files import report, write
+    from llmpipe.reports.plots import INSTALL
     from llmpipe.reports.runs import load
 
-    if not again and (out / files.HTML).is_file() and (out / files.MARKDOWN).is_file():
-        return
-    made = files.report(load([out]))
-    files.write(made, out)
-    if not any(name.endswith(".png") for name in made):
-        _say_no_plots()
-
-
-def _say_no_plots() -> None:
-    from llmpipe.reports.plots import INSTALL
-
-    typer.echo(f"The report has no plots: Matplotlib can't be used ({INSTALL})", err=True)
+    files = report(load(evals), comparison)
+    write(files, out)
+    if not any(name.endswith(".png") for name in files):
+        typer.echo(f"The report has no plots: Matplotlib can't be used ({INSTALL})", err=True)
+    return list(files)

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmpipe.reports import charts
 from llmpipe.reports.document import Commands, Document, Part, Section, Table
@@ -22,14 +22,18 @@ from llmpipe.reports.wording import (
     too_few,
 )
 
+if TYPE_CHECKING:
+    from llmpipe.stages.compare import Comparison
+
 _KEYS = ("size", "level", "subject", "source", "task")
 _RATES = ("truncated", "no_answer", "error")
 
 
-def document(runs: Sequence[Run]) -> Document:
-    """All that is said of some evals, at least one."""
+def document(runs: Sequence[Run], comparison: Comparison | None = None) -> Document:
+    """All that is said of some evals, at least one, and of how they compare."""
     sections = [
         Section(title="Figures", parts=_figures(runs), text=_meaning(runs)),
+        *([_differences(comparison)] if comparison else []),
         Section(title="pass@k", parts=_some(charts.curve(runs, c) for c in ("pass@k", "pass^k"))),
         Section(title="Answers", parts=_answers(runs)),
         *(_group(runs, key) for key in _partitions(runs)),
@@ -40,7 +44,7 @@ def document(runs: Sequence[Run]) -> Document:
     return Document(
         title=f"Evaluation of {models[0]}" if len(models) == 1 else f"{len(runs)} evaluations",
         lead=f"{size(runs)}.",
-        notes=_notes(runs),
+        notes=[*_notes(runs), *(comparison.warnings if comparison else [])],
         sections=[section for section in sections if section.parts],
     )
 
@@ -109,6 +113,31 @@ def _meaning(runs: Sequence[Run]) -> str:
         f"for {said['low, high']}. These again: for {said['low_here, high_here']}. "
         "A sample with an error says nothing about a model, and is left out; one that was "
         "truncated or has no answer is not right."
+    )
+
+
+def _differences(found: Comparison) -> Section:
+    """Paired differences to the first side, over the problems that all have."""
+    heads = ["difference", "new problems", "these again", "won : lost", "sign test", "bootstrap"]
+    rows = [
+        [
+            metric,
+            side,
+            f"{d.value:+.4f}",
+            interval(d.low, d.high, sign="+"),
+            interval(d.low_here, d.high_here, sign="+"),
+            f"{d.won} : {d.lost}",
+            f"p = {d.sign_p:.2g}",
+            f"p = {d.bootstrap_p:.2g}",
+        ]
+        for metric, sides in found.rows.items()
+        for side, row in zip(found.sides, sides, strict=True)
+        if (d := row.difference)
+    ]
+    return Section(
+        title=f"Differences to {found.sides[0]}",
+        parts=[Table(head=["metric", "run", *heads], rows=rows, names=2)] if rows else [],
+        text=f"Problem by problem, over the {found.problems} that all have, with 95% intervals.",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmpipe.core import fs
 from llmpipe.core.errors import UserError
@@ -14,12 +15,15 @@ from llmpipe.reports.page import page
 from llmpipe.reports.plots import INSTALL, draw
 from llmpipe.reports.runs import Run
 
+if TYPE_CHECKING:
+    from llmpipe.stages.compare import Comparison
+
 HTML, MARKDOWN, PICTURES = "report.html", "report.md", "report_files"
 
 MOST_RUNS = 12  # that can be told apart in a plot
 
 
-def report(runs: Sequence[Run]) -> Mapping[str, bytes]:
+def report(runs: Sequence[Run], comparison: Comparison | None = None) -> Mapping[str, bytes]:
     """The files of a report, by name: the page, Markdown, and a PNG of each plot.
 
     Without Matplotlib there are tables only, and both say what to install.
@@ -31,7 +35,7 @@ def report(runs: Sequence[Run]) -> Mapping[str, bytes]:
         raise UserError(
             f"{len(runs)} runs can't be told apart in a plot", f"give {MOST_RUNS} at most"
         )
-    whole = document(runs)
+    whole = document(runs, comparison)
     svgs: dict[str, str] = {}
     pngs: dict[str, bytes] = {}
     missing = None

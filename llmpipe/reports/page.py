@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from llmpipe.core.markup import Html, el, join
+from llmpipe.core.markup import Html, el, join, visible
 from llmpipe.reports.document import Chart, Commands, Document, Part, Section, Table
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -30,6 +30,7 @@ p, figcaption { max-width: 50rem; }
 .quiet, figcaption { color: var(--quiet); font-size: .88rem; }
 .note { background: var(--note); border-left: 4px solid #bf8700; padding: .5rem .8rem; }
 figure { margin: 1.5rem 0; }
+figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figure svg { display: block; width: 100%; max-width: 46rem; height: auto; }
 summary { cursor: pointer; color: var(--quiet); font-size: .88rem; margin: .4rem 0; }
 .wide { overflow-x: auto; }
@@ -95,7 +96,7 @@ def _chart(chart: Chart, svg: str | None) -> Html:
     caption = el("figcaption", chart.caption)
     if svg is None:
         return join(title, el("figure", _table(chart.table), caption))
-    drawn = el("div", Html(svg), role="img", aria_label=chart.alt)
+    drawn = el("div", Html(svg), role="img", aria_label=visible(chart.alt))
     numbers = el("details", el("summary", "The numbers"), _table(chart.table))
     return join(title, el("figure", drawn, caption, numbers))
 

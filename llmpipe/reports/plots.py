@@ -244,9 +244,9 @@ def _drawable(name: str, number: int, longest: int = _LONG) -> str:
 
 
 def _element(svg: str, chart: Chart) -> str:
-    """An SVG file as an element of a page: its own ids, the page's colours, nothing foreign."""
+    """An SVG file as an element of a page: its own ids, the page's style, nothing foreign."""
     svg = svg[svg.index("<svg") :].strip()
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\s+xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{chart.name}-", svg)
     for colour, variable in _IN_PAGE.items():

@@ -15,8 +15,8 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def interval(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+def interval(low: float | None, high: float | None, sign: str = "") -> str:
+    return "–" if low is None or high is None else f"{low:{sign}.4f} to {high:{sign}.4f}"
 
 
 def percent(share: float | None) -> str:

@@ -28,7 +28,10 @@ from llmpipe.core.records import ProblemScore
 from llmpipe.verifiers import LIBRARIES
 
 # What is compared, or how fast it was: all other settings ought to be the same.
-_FREE = ("model", "model_digest", "seed", "logprobs", "engine_tuning", "executor", "gpus", "adv_k")
+_FREE = (
+    *("model", "model_digest", "seed", "logprobs", "engine_tuning", "executor", "gpus", "adv_k"),
+    "judged_by",
+)
 _JUDGES = ("llmpipe", *LIBRARIES)  # whose versions may change a verdict
 
 

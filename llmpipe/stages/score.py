@@ -74,7 +74,7 @@ def run(
         config=config,
         inputs={"verdicts": judged, "problems": asked, "rollouts": sampled},
         out=out,
-        version=3,
+        version=4,
         plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
         pinned=LIBRARIES,
     )
@@ -246,11 +246,14 @@ def _settings(verdicts: Artifact, rollouts: Artifact, problems: Artifact) -> dic
     shots = drawn.pop("few_shot", ())
     for name in ("n", "limit"):
         drawn.pop(name, None)
+    judged = dict(verdicts.manifest.config)
+    if "engine" in judged:  # where it was judged, not what drew the samples
+        judged["judged_by"] = judged.pop("engine")
     return {
         **drawn,
         "few_shot": len(shots),
         "few_shot_digest": _digest(shots) if shots else None,
-        **verdicts.manifest.config,
+        **judged,
         "rules": dict(verdicts.manifest.plugins),
         "problem_set": problems.digest,
         "versions": {**rollouts.manifest.versions, **verdicts.manifest.versions},

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from llmpipe.core.libraries import needs
-from llmpipe.viewer.markup import Html, el, join, text
+from llmpipe.core.markup import Html, el, join, text
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

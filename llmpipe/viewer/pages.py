@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 from llmpipe.algo.packed_text import PackedReader
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
+from llmpipe.core.markup import Html, el, join, text
 from llmpipe.core.records import Rollout, Verdict
 from llmpipe.viewer import parts, views
 from llmpipe.viewer.library import Library, upstream
 from llmpipe.viewer.listings import Wanted
-from llmpipe.viewer.markup import Html, el, join, text
 from llmpipe.viewer.mathml import formula, with_math
 from llmpipe.viewer.parts import Query
 from llmpipe.viewer.query import PAGE, Table, Tables

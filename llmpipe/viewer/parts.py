@@ -9,9 +9,9 @@ from typing import Any
 
 from llmpipe.algo.results import RESULTS
 from llmpipe.core.artifact import Artifact
+from llmpipe.core.markup import Html, el, join
 from llmpipe.viewer import views
 from llmpipe.viewer.listings import Wanted
-from llmpipe.viewer.markup import Html, el, join
 from llmpipe.viewer.query import Table
 from llmpipe.viewer.views import facts, number
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
+from llmpipe.core.markup import Html, el, join
 from llmpipe.viewer.library import Library
-from llmpipe.viewer.markup import Html, el, join
 from llmpipe.viewer.pages import Pages
 from llmpipe.viewer.server import static
 

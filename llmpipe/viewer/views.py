@@ -11,9 +11,9 @@ from llmpipe.algo.mazes import parse
 from llmpipe.algo.packed_rows import NO_LOSS
 from llmpipe.algo.packed_text import PackedReader, about, stretches
 from llmpipe.algo.transcripts import split_system
+from llmpipe.core.markup import Html, el, join, text
 from llmpipe.core.records import PackedRow
 from llmpipe.viewer.marks import answer_span, thinking
-from llmpipe.viewer.markup import Html, el, join, text
 from llmpipe.viewer.mathml import with_math
 
 Row = Mapping[str, Any]

@@ -38,6 +38,7 @@ class Sampled:
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     extract: str = "auto"
+    engine: str = "local"
 
 
 def problem(name: str, level: str | None = None, task: str = "math") -> Problem:
@@ -200,6 +201,7 @@ def test_settings_say_how_samples_were_drawn_and_judged(tmp_path: Path) -> None:
         "system": "Think.",
         "few_shot": 1,
         "extract": "auto",
+        "judged_by": "local",
     }
 
 
