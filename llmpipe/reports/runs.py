@@ -117,8 +117,9 @@ def _steps(artifact: Artifact, seen: set[Path]) -> Iterator[Step]:
             continue
         seen.add(path)
         if not entry.get("stage"):
-            download = Download.read(path / ".llmpipe" / "manifest.json")
-            downloads += [download] if download else []
+            manifest = path / ".llmpipe" / "manifest.json"
+            if manifest.is_file() and (download := Download.read(manifest)):
+                downloads.append(download)
             continue
         before = _same(path, entry["digest"])
         if before:

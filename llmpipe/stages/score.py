@@ -79,6 +79,8 @@ def run(
         pinned=LIBRARIES,
     )
 
+    settings = json.loads(json.dumps(_settings(judged, sampled, asked)))
+
     def build(writer: Writer) -> None:
         answered = _read(judged, writer)
         strange = answered.keys() - known.keys()
@@ -95,14 +97,23 @@ def run(
         greedy = sampled.manifest.config.get("temperature") == 0
         found = results(scores, config.k, greedy=greedy)
         found["lengths"] = _lengths(answered, sampled)
-        found["settings"] = _settings(judged, sampled, asked)
+        found["settings"] = settings
         writer.attach(RESULTS, json.dumps(found, ensure_ascii=False, indent=2) + "\n")
         writer.attention = _too_few(found)
         writer.figures |= {name: m["value"] for name, m in found["metrics"].items()}
         writer.figures |= {"problems": found["problems"], "n": found["n"], **found["rates"]}
         writer.figures["verdict_errors"] = found["errors"]
 
-    return execute(spec, build, mode)
+    # Other settings may have come to the very same verdicts: what is said of them is to be true.
+    return execute(spec, build, mode, done=lambda old: _said(old) == settings)
+
+
+def _said(scored: Artifact) -> Any:
+    """The settings that the results of an eval are said to be of."""
+    try:
+        return json.loads((scored.path / RESULTS).read_text(encoding="utf-8"))["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ def problem(name: str, level: str | None = None, task: str = "math") -> Problem:
 EASY, HARD, MAZE = problem("easy", "1"), problem("hard", "5"), problem("maze", task="maze")
 
 
-def judged(folder: Path, samples: Mapping[Problem, str]) -> Path:
+def judged(folder: Path, samples: Mapping[Problem, str], extract: str = "auto") -> Path:
     """Verdicts by problem, one letter a sample: c, w, n, t or e."""
     problems = make_artifact(folder / "problems", [EASY, HARD, MAZE], stage="prepare")
     rollouts = make_artifact(
@@ -69,7 +69,7 @@ def judged(folder: Path, samples: Mapping[Problem, str]) -> Path:
         record=Verdict,
         stage="verify",
         inputs={"rollouts": rollouts},
-        config=Judged(),
+        config=Judged(extract=extract),
     )
 
 
@@ -203,6 +203,11 @@ def test_settings_say_how_samples_were_drawn_and_judged(tmp_path: Path) -> None:
         "extract": "auto",
         "judged_by": "local",
     }
+    # The same verdicts, read in another way: no other figures, but other settings.
+    judged(tmp_path, {EASY: "cccc"}, extract="boxed")
+    assert not run(Config(k=(1,)), verdicts, tmp_path / "eval", Mode()).up_to_date
+    assert results(tmp_path / "eval")["settings"]["extract"] == "boxed"
+    assert run(Config(k=(1,)), verdicts, tmp_path / "eval", Mode()).up_to_date
 
 
 def test_up_to_date_refused_and_made_again(tmp_path: Path) -> None:
