@@ -246,11 +246,13 @@ Loss = Literal["all", "last", "each"]
 class Export:
     """What an exporter's guide is told of the folder that it stands in.
 
-    ``name`` is the folder's, ``data`` the pattern of its data files from beside it, and ``columns``
-    what they hold. ``longest`` is the most tokens of a row, where they were counted.
+    ``name`` is the folder's, ``folder`` the same quoted for a shell, ``data`` the pattern of its
+    data files there, and ``columns`` what they hold. ``longest`` is the most tokens of a row, where
+    they were counted.
     """
 
     name: str
+    folder: str
     data: str
     columns: Sequence[str]
     longest: int | None

@@ -6,6 +6,7 @@ axolotl-ai-cloud/axolotl 0.19.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,7 @@ def _config(export: Export, kind: str, more: str) -> dict[str, str]:
     text = f"""\
 base_model: MODEL
 datasets:
-  - path: {export.name}
+  - path: {json.dumps(export.name)}
     split: train
     type: {kind}
     field_messages: messages
@@ -69,7 +70,7 @@ def _guide(export: Export) -> str:
     return f"""\
 `axolotl.yaml` here reads the rows. Put in the model and what else you want, and:
 
-    axolotl train {export.name}/axolotl.yaml
+    axolotl train {export.folder}/axolotl.yaml
 """
 
 

@@ -49,7 +49,7 @@ def _guide(export: Export, stage: str, flags: str) -> str:
 The data set `{export.name}` of the `dataset_info.json` here:
 
     llamafactory-cli train --stage {stage} --do_train --model_name_or_path MODEL \\
-        --dataset_dir {export.name} --dataset {export.name} --template TEMPLATE \\
+        --dataset_dir {export.folder} --dataset {export.folder} --template TEMPLATE \\
         --cutoff_len {export.longest or 8192} {flags}--finetuning_type full --output_dir {stage}
 
 TEMPLATE is LLaMA-Factory's name for the model's chat template (qwen, llama3, ...). What is longer

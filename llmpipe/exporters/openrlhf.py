@@ -29,8 +29,8 @@ def _problem(row: Mapping[str, Any]) -> dict[str, Any]:
 def _sft(export: Export, flags: str) -> str:
     return f"""\
     deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path MODEL \\
-        --data.dataset {export.name} --data.input_key messages --data.apply_chat_template {flags}\\
-        --data.max_len {export.longest or 8192} --ckpt.output_dir sft
+        --data.dataset {export.folder} --data.input_key messages --data.apply_chat_template \\
+        {flags}--data.max_len {export.longest or 8192} --ckpt.output_dir sft
 
 What is longer than `--data.max_len` is cut or left out.
 """
@@ -53,7 +53,7 @@ def _pair_guide(export: Export) -> str:
 Preference pairs:
 
     deepspeed --module openrlhf.cli.train_dpo --model.model_name_or_path MODEL \\
-        --data.dataset {export.name} --data.prompt_key prompt --data.chosen_key chosen \\
+        --data.dataset {export.folder} --data.prompt_key prompt --data.chosen_key chosen \\
         --data.rejected_key rejected --data.apply_chat_template --data.max_len 8192 \\
         --ckpt.output_dir dpo
 """
@@ -64,7 +64,7 @@ def _problem_guide(export: Export) -> str:
 A `prompt` of messages and the gold answer as `label`; the reward is a function of yours that calls
 `llmpipe.verify_math(label, response)`:
 
-    python -m openrlhf.cli.train_ppo_ray --data.prompt_dataset {export.name} \\
+    python -m openrlhf.cli.train_ppo_ray --data.prompt_dataset {export.folder} \\
         --data.input_key prompt --data.label_key label --data.apply_chat_template \\
         --reward.remote_url reward.py
 """

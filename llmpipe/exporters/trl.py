@@ -37,8 +37,8 @@ def _sft(export: Export, form: str, flag: str, why: str) -> str:
     return f"""\
 {form}
 
-    trl sft --model_name_or_path MODEL --dataset_name {export.name} {flag}--max_length {longest} \\
-        --output_dir sft
+    trl sft --model_name_or_path MODEL --dataset_name {export.folder} {flag}\\
+        --max_length {longest} --output_dir sft
 
 TRL cuts what is longer than `--max_length`, 1024 tokens if nothing is said. {why}
 """
@@ -67,7 +67,7 @@ def _pair_guide(export: Export) -> str:
     return f"""\
 Preference pairs, `prompt`, `chosen` and `rejected`, each a list of messages:
 
-    trl dpo --model_name_or_path MODEL --dataset_name {export.name} --max_length 8192 \\
+    trl dpo --model_name_or_path MODEL --dataset_name {export.folder} --max_length 8192 \\
         --output_dir dpo
 """
 
@@ -76,7 +76,7 @@ def _problem_guide(export: Export) -> str:
     return f"""\
 A `prompt` of messages a row, and what the rewards of llmpipe need (`answer`, `task`, `payload`):
 
-    trl grpo --model_name_or_path MODEL --dataset_name {export.name} \\
+    trl grpo --model_name_or_path MODEL --dataset_name {export.folder} \\
         --reward_funcs llmpipe.rewards.outcome_reward llmpipe.rewards.format_reward \\
         --num_generations 8 --max_completion_length 4096 --output_dir grpo
 """

@@ -20,7 +20,7 @@ Packed rows for TRL's `SFTTrainer`: `input_ids`, `labels` (-100 where nothing is
     from datasets import load_dataset
     from trl import SFTConfig, SFTTrainer
 
-    rows = load_dataset("{export.name}", split="train")
+    rows = load_dataset({export.name!r}, split="train")
     args = SFTConfig(
         output_dir="sft",
         padding_free=True,  # reads seq_lengths, so that conversations don't see each other

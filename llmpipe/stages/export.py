@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -202,9 +203,11 @@ def _beside(
     out: Path,
 ) -> dict[str, str]:
     """The README, and what else the trainer wants beside the rows."""
+    folder = shlex.quote(out.name)
     export = Export(
         name=out.name,
-        data=f"{out.name}/data/*.{'jsonl' if exporter.lines else 'parquet'}",
+        folder=folder,
+        data=f"{folder}/data/*.{'jsonl' if exporter.lines else 'parquet'}",
         columns=schema.names,
         longest=rows.manifest.figures.get("max_length"),
     )

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import tempfile
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -205,11 +206,13 @@ def _tokenise(
         thoughtless_turns=0,
         rewritten_turns=0,
     )
+    names = array("q")  # hashes: of millions of conversations, too
     for source in sources:
         for batch in source.batches(columns, batch_size=_BATCH):
             rows = batch.to_pylist()
             for row, encoded in zip(rows, _encode(tokenizer, rows), strict=True):
                 writer.read += 1
+                names.append(hash(row["id"]))
                 fault = (
                     encoded if isinstance(encoded, Drop) else _add(config, encoded, spill, counts)
                 )
@@ -217,6 +220,10 @@ def _tokenise(
                     writer.reject(row["id"], fault.reason, fault.detail)
             writer.progress(writer.read, total)
     writer.figures |= counts
+    if again := len(names) - len(np.unique(names)):
+        log.warning(
+            "%d conversations come again, by their ids, and are learnt as often as they come", again
+        )
     if counts["thoughtless_turns"]:
         log.warning(
             "the chat template leaves out the thinking of %d of %d trained turns; where it keeps "

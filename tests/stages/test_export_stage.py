@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -230,6 +231,35 @@ def test_pairs_are_messages_and_two_answers(tmp_path: Path, to: str) -> None:
 def test_ms_swift_takes_a_pair_as_a_rejected_response(tmp_path: Path) -> None:
     _, [row] = exported(tmp_path, "ms-swift", PAIR)
     assert row == {"messages": [*PAIR.prompt, *PAIR.chosen], "rejected_response": "3"}
+
+
+@pytest.mark.parametrize(
+    ("to", "program"),
+    [
+        ("trl", "trl"),
+        ("llama-factory", "llamafactory-cli"),
+        ("ms-swift", "swift"),
+        ("axolotl", "axolotl"),
+        ("verl-sft", "torchrun"),
+        ("openrlhf", "deepspeed"),
+    ],
+)
+def test_the_command_of_a_readme_finds_a_folder_of_any_name(
+    tmp_path: Path, to: str, program: str
+) -> None:
+    name = "it's my data"
+    source = make_artifact(tmp_path / "rows", [chat("a", "t")])
+    run(Config(to=to), source, tmp_path / name, Mode())
+    text = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+    command = text[text.index(f"    {program} ") :].split("\n\n")[0]
+    script = f"{program}() {{ printf '%s\\n' \"$@\"; }}\n{command}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    paths = [word.strip("[]").partition("=")[2] or word for word in done.stdout.splitlines()]
+    paths = [path.strip("[]") for path in paths if name in path]
+    assert paths
+    assert all((tmp_path / path).exists() for path in paths)
 
 
 def test_jsonl_is_any_row_as_it_is(tmp_path: Path) -> None:

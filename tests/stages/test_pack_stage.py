@@ -256,3 +256,16 @@ def test_other_rows_are_refused(tmp_path: Path, tokenizer_folder: Path) -> None:
     source = make_artifact(tmp_path / "rollouts", [], record=Rollout)
     with pytest.raises(UserError, match="holds Rollout rows"):
         run(Config(max_length=512), [source], tokenizer_folder, tmp_path / "packed", Mode())
+
+
+def test_conversations_that_come_again_are_packed_again_and_said(
+    tokenizer_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = make_artifact(tmp_path / "a", some(5))
+    more = make_artifact(tmp_path / "b", some(3))
+    with caplog.at_level("WARNING", "llmpipe"):
+        result = run(
+            Config(max_length=512), [source, more], tokenizer_folder, tmp_path / "out", Mode()
+        )
+    assert result.figures["conversations"] == 8
+    assert "3 conversations come again" in caplog.text
