@@ -58,7 +58,10 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes on one GPU. ``working`` is what comes and goes: gathered or unpacked weights."""
+    """Bytes on one GPU. ``activations`` are what the forward pass keeps; ``logits`` what its end
+    adds to them, or a later moment of the backward pass that takes more; ``working`` is what comes
+    and goes: gathered or unpacked weights.
+    """
 
     weights: int
     gradients: int
@@ -107,19 +110,16 @@ def memory(shape: Shape, training: Training) -> Memory:
         _activation_bytes(shape, training, sparse=sparse) * training.tokens
         for sparse in shape.sparse
     ]
-    activations = sum(layers) + _norm_bytes(shape, training) * training.tokens
-    logits = _logit_bytes(shape, training)
+    last = _last_bytes(shape, training) * training.tokens
+    activations = last + sum(layers)
     if training.checkpointing:
-        # A layer is run again after the logits are gone.
-        activations -= sum(layers)
-        activations += shape.layers * width * shape.hidden * training.tokens
-        logits = max(logits, *layers)
+        activations = last + shape.layers * width * shape.hidden * training.tokens
     return Memory(
         weights=share(frozen + trained_bytes * trained, 3),
         gradients=share(gradient_bytes * trained, 2),
         optimizer=share(state_bytes * trained, 1),
         activations=activations,
-        logits=logits,
+        logits=_loss_bytes(shape, training, activations, max(layers)),
         working=_working_bytes(shape, training),
     )
 
@@ -190,19 +190,31 @@ def _adapter_inputs(linear: Linear, rank: int, experts: int) -> int:
     return (linear.inputs + rank) * (experts if linear.copies > 1 else 1)
 
 
-def _norm_bytes(shape: Shape, training: Training) -> int:
+def _last_bytes(shape: Shape, training: Training) -> int:
     """Bytes of a token that the last norm and the head keep."""
     kept = _FLOAT + (_FLOAT if shape.wide_norms else training.value_bytes)
-    return kept * shape.hidden + training.value_bytes * shape.hidden
+    return (kept + training.value_bytes) * shape.hidden
 
 
-def _logit_bytes(shape: Shape, training: Training) -> int:
-    """The logits when their gradient is made: they themselves, their log-probabilities in float32,
-    and the gradients of these and of the float32 logits."""
-    tokens = min(training.tokens, training.loss_chunk or training.tokens)
+def _loss_bytes(shape: Shape, training: Training, activations: int, layer: int) -> int:
+    """What a step has at most beside its activations, of three moments.
+
+    When the logits' gradient is made, there are they, their log-probabilities in float32, and the
+    gradients of these and of the float32 logits. When a layer is run again, there are what it
+    keeps, the logits (the model's output, which the trainer holds), and the head's gradient if the
+    embedding, with which it is summed up, is the same. When that comes in the end, activations are
+    gone, and there are both gradients and their sum.
+    """
     width = training.value_bytes
-    values = width + 3 * _FLOAT + (width if shape.capped_logits else 0)
-    return values * shape.vocab * tokens
+    chunked = training.loss_chunk is not None and training.loss_chunk < training.tokens
+    tokens = training.loss_chunk if chunked and training.loss_chunk else training.tokens
+    logits = width * shape.vocab * tokens
+    made = (3 * _FLOAT * shape.vocab * tokens) + logits * (2 if shape.capped_logits else 1)
+    held = 0 if chunked else logits
+    gradient = width * shape.embedding if training.method == "full" else 0
+    again = held + (gradient if shape.tied else 0) + (layer if training.checkpointing else 0)
+    end = held + gradient * (3 if shape.tied else 1) - activations
+    return max(made, again, end)
 
 
 def _working_bytes(shape: Shape, training: Training) -> int:
