@@ -170,7 +170,9 @@ def _check(config: Config) -> None:
     ):
         # Large figures are refused, too: a page of zeros is a slip.
         if value is not None and not 0 < value <= 1e12:
-            raise UserError(f"--{name} is {value}, but must be over 0", "llmpipe plan --help")
+            raise UserError(
+                f"--{name} is {value}, but must be over 0 and at most 1e12", "llmpipe plan --help"
+            )
 
 
 def _read_config(folder: Path) -> Mapping[str, Any]:

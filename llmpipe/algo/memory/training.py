@@ -201,7 +201,7 @@ def _loss_bytes(shape: Shape, training: Training, activations: int, layer: int) 
 
     When the logits' gradient is made, there are they, their log-probabilities in float32, and the
     gradients of these and of the float32 logits. When a layer is run again, there are what it
-    keeps, the logits (the model's output, which the trainer holds), and the head's gradient if the
+    keeps, the logits (the model's output, which a trainer may hold), and the head's gradient if the
     embedding, with which it is summed up, is the same. When that comes in the end, activations are
     gone, and there are both gradients and their sum.
     """
