@@ -375,3 +375,12 @@ def test_what_a_sentence_says_of_its_number_counts(gold: str, response: str, sta
 def test_a_choice_may_be_called_one(response: str) -> None:
     assert verify_math("B", response).status == "correct"
     assert verify_math("C", response).status == "wrong"
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["The answer is }", r"answer: \boxed{}}", r"$\boxed{\boxed{}}$", "Final answer: $}$"],
+)
+def test_braces_that_do_not_match_are_a_wrong_answer(response: str) -> None:
+    """Not an error: that would leave the sample out of the figures, and raise them."""
+    assert verify_math("4", response).status == "wrong"
