@@ -262,7 +262,12 @@ def _row(row: Mapping[str, Any]) -> None:
     for name, value in row.items():
         if value is None or value == "{}":
             continue
-        if isinstance(value, list) and value and isinstance(value[0], dict):  # a chat
+        if isinstance(value, list) and value and name == "answers":  # votes of an eval
+            for each in value:
+                right = "right" if each["correct"] else "wrong"
+                times = len(each["samples"])
+                facts.add_row(name, f"{times} of {row['n']} {right}: {escape(each['answer'])}")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):  # a chat
             part = "" if name == "messages" else f"{name}: "
             for message in value:
                 loss = " (loss)" if message.get("train") else ""

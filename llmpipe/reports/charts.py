@@ -22,6 +22,7 @@ from llmpipe.reports.wording import (
 
 _MOST_GROUPS = 40  # that a plot can show; the table has them all
 _MOST_COUNTS = 20  # n up to which each count of right answers has a bar of its own
+_MOST_K = 64  # up to which the table has each
 _CURVES = {
     "pass@k": ("pass-at-k", "at least one of k samples is right"),
     "pass^k": ("pass-hat-k", "all of k samples are right"),
@@ -36,7 +37,7 @@ def curve(runs: Sequence[Run], metric: str) -> Chart | None:
     for run in runs:
         known = [each for each in run.results["curves"][metric] if each["value"] is not None]
         series.append(Series(label=run.name, points=[_point(e["k"], e) for e in known]))
-        rows += [[run.name, str(e["k"]), *_cells(e)] for e in known]
+        rows += [[run.name, str(e["k"]), *_cells(e)] for e in _listed(known)]
     if max(len(each.points) for each in series) < 2:
         return None
     bands = _bands(runs) if len(runs) == 1 else _bands(runs)[:1]  # more would hide each other
@@ -308,6 +309,13 @@ def _has(found: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 def _tenth(n: int, c: int) -> int:
     """0 for none, 11 for all, and in between the tenth, its upper end included."""
     return 0 if not c else 11 if c == n else -(-10 * c // n)
+
+
+def _listed(curve: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The k that a table has: of very many the powers of two and the last; the plot has all."""
+    if len(curve) <= _MOST_K:
+        return list(curve)
+    return [each for each in curve if each["k"] & (each["k"] - 1) == 0 or each is curve[-1]]
 
 
 def _point(x: int, metric: Mapping[str, Any]) -> Point:

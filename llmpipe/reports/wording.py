@@ -50,4 +50,6 @@ def size(runs: Sequence[Run]) -> str:
 
 def too_few(metric: Mapping[str, Any]) -> str:
     few = metric.get("too_few")
-    return f"{few} problems have too few samples" if few else ""
+    if not few:
+        return ""
+    return f"{few} {'problem has' if few == 1 else 'problems have'} too few samples"

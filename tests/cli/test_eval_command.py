@@ -73,6 +73,7 @@ def test_somebody_s_answers_are_judged_and_scored(llmpipe: Llmpipe, tmp_path: Pa
     assert "no answer 12.5%" in said.stdout
     assert "2 problems, n 4" in said.stdout
     assert results(tmp_path / "e")["metrics"]["maj@4"]["value"] == 0.5
+    assert "2 of 4 right: 2" in llmpipe("show", "e", "--row", 0).stdout
     refused = llmpipe("eval", "problems", "-o", "f", *keys, *SCRIPTED, code=2)
     assert "takes no keys" in refused.stderr
 

@@ -194,7 +194,7 @@ def test_other_problems_other_n_and_errors_are_told(evaluate) -> None:
 def test_what_can_t_be_said_is_said_to_be_missing(evaluate) -> None:
     path = evaluate("a", {"1": "ccwwccww", "2": "wceeeeee"}, k=(1, 4))
     rows = cells(report(load([path]))["report.md"].decode())
-    assert ["pass@4", "–", "–", "–", "1 problems have too few samples"] in rows
+    assert ["pass@4", "–", "–", "–", "1 problem has too few samples"] in rows
 
 
 def test_without_matplotlib_there_are_tables(evaluate, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +210,13 @@ def test_without_matplotlib_there_are_tables(evaluate, monkeypatch: pytest.Monke
     page = Page(files["report.html"].decode())
     assert "svg" not in page.tags
     assert page.rows == Page(whole["report.html"].decode()).rows
+
+
+def test_of_many_k_the_table_has_powers_of_two_and_the_last(evaluate) -> None:
+    path = evaluate("a", {"1": "c" * 40 + "w" * 40, "2": "w" * 80})
+    rows = cells(report(load([path]))["report.md"].decode())
+    start = rows.index(next(row for row in rows if row[:3] == ["run", "k", "pass@k"])) + 2
+    assert [row[1] for row in rows[start : start + 8]] == "1 2 4 8 16 32 64 80".split()
 
 
 def test_what_is_no_eval_is_refused(evaluate, tmp_path: Path) -> None:
