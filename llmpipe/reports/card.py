@@ -53,7 +53,8 @@ def merged(card: str, runs: Sequence[Run], what: str) -> str:
     """The text of a card with the figures of runs of one model in its head.
 
     Raises:
-        UserError: the head of the card, ``what``, is no YAML, or has figures of several models.
+        UserError: the head of the card, ``what``, is no YAML, or has figures of several models; or
+            the runs have no figure for it.
     """
     import yaml
     from huggingface_hub import CardData, ModelCard
@@ -65,7 +66,10 @@ def merged(card: str, runs: Sequence[Run], what: str) -> str:
     head = front[2] + line if front else ""
     old = _model_index(head, what)
     name = old["name"] if old else PurePath(runs[0].model).name
-    (new,) = eval_results_to_model_index(name, [r for run in runs for r in eval_results(run)])
+    figures = [result for run in runs for result in eval_results(run)]
+    if not figures:
+        raise UserError("no pass@k can be said of these runs", "llmpipe eval ... --k 1")
+    (new,) = eval_results_to_model_index(name, figures)
     if old:
         new = {**old, "results": _with(old["results"], new["results"])}
     data = CardData()
@@ -93,7 +97,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     from huggingface_hub import EvalResult
 
     settings = run.results["settings"]
-    args = {name: settings[name] for name in _ARGS if settings.get(name) not in (None, 0)}
+    args = {name: settings[name] for name in _ARGS if settings.get(name) is not None}
     tasks = sorted(run.results["by"].get("task", {}))
     dataset = _dataset(run)
     found = []
@@ -113,16 +117,19 @@ def eval_results(run: Run) -> list[EvalResult]:
                     "problems": run.results["problems"],
                     "confidence": run.results["intervals"]["confidence"],
                     "new_problems": [metric["low"], metric["high"]],
-                    **(
-                        {}
-                        if metric["low_here"] is None
-                        else {"same_problems": [metric["low_here"], metric["high_here"]]}
-                    ),
+                    **_again(metric),
                     **args,
                 },
             )
         )
     return found
+
+
+def _again(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """The interval for the same problems; greedy answers have none."""
+    if metric["low_here"] is None:
+        return {}
+    return {"same_problems": [metric["low_here"], metric["high_here"]]}
 
 
 def _dataset(run: Run) -> dict[str, Any]:

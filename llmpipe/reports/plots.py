@@ -80,7 +80,7 @@ def draw(chart: Chart) -> tuple[str, bytes]:
         svg = io.StringIO()
         none = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(svg, format="svg", transparent=True, metadata=none)
-        axes.set_title(_drawable(chart.title, 0), loc="left", fontsize=11)
+        axes.set_title(chart.title, loc="left", fontsize=11)
         png = io.BytesIO()
         figure.savefig(png, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
     return _element(svg.getvalue(), chart), png.getvalue()

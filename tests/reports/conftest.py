@@ -51,6 +51,7 @@ def evaluate(tmp_path: Path) -> Evaluate:
         subject: str = "sums",
         command: tuple[str, ...] = (),
         k: tuple[int, ...] = (1, 2),
+        temperature: float = 0.8,
     ) -> Path:
         asked = {level: problem(f"of {level}", level, subject) for level in samples}
         problems = make_artifact(tmp_path / f"{name}-problems", list(asked.values()), stage="maze")
@@ -65,7 +66,7 @@ def evaluate(tmp_path: Path) -> Evaluate:
             record=Rollout,
             stage="rollout",
             inputs={"problems": problems},
-            config=Sampled(model=model),
+            config=Sampled(model=model, temperature=temperature),
         )
         verdicts = _judged(tmp_path / f"{name}-verdicts", rows, rollouts)
         mode = Mode(command=command)

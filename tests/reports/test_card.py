@@ -133,6 +133,15 @@ def test_a_card_is_of_one_model(evaluate, tmp_path: Path) -> None:
     assert not (tmp_path / "README.md").exists()
 
 
+def test_greedy_answers_have_one_interval(evaluate, tmp_path: Path) -> None:
+    path = evaluate("a", {"1": "c", "2": "w", "3": "c"}, k=(1,), temperature=0)
+    publish(load([path]), tmp_path / "README.md")
+    (result,) = ModelCard.load(tmp_path / "README.md").data.eval_results
+    assert result.metric_args["temperature"] == 0
+    assert "same_problems" not in result.metric_args
+    assert len(result.metric_args["new_problems"]) == 2
+
+
 def test_a_data_set_of_the_hub_has_its_name_split_and_revision(tmp_path: Path) -> None:
     folder = tmp_path / "datasets/openai/gsm8k"
     (folder / "main").mkdir(parents=True)

@@ -212,11 +212,30 @@ def test_without_matplotlib_there_are_tables(evaluate, monkeypatch: pytest.Monke
     assert page.rows == Page(whole["report.html"].decode()).rows
 
 
+def test_greedy_answers_have_no_curve(evaluate) -> None:
+    path = evaluate("a", {"1": "c", "2": "w", "3": "c"}, k=(1,), temperature=0)
+    files = report(load([path]))
+    assert f"{PICTURES}/pass-at-k.png" not in files
+    text = files["report.md"].decode()
+    (row,) = (row for row in cells(text) if row[:2] == ["pass@1", "0.6667"])
+    assert row[3] == "–"
+    assert "sampled anew" not in text.split("Accuracy by level")[1]
+
+
 def test_of_many_k_the_table_has_powers_of_two_and_the_last(evaluate) -> None:
     path = evaluate("a", {"1": "c" * 40 + "w" * 40, "2": "w" * 80})
     rows = cells(report(load([path]))["report.md"].decode())
     start = rows.index(next(row for row in rows if row[:3] == ["run", "k", "pass@k"])) + 2
-    assert [row[1] for row in rows[start : start + 8]] == "1 2 4 8 16 32 64 80".split()
+    assert [row[1] for row in rows[start : start + 8]] == [
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+        "32",
+        "64",
+        "80",
+    ]
 
 
 def test_what_is_no_eval_is_refused(evaluate, tmp_path: Path) -> None:
