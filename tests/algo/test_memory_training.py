@@ -147,7 +147,7 @@ def test_a_real_model_s_step(smol_model: Path, tmp_path: Path) -> None:
     moments = [s[name] for s in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq")]
     model.train()
     for checkpointing in (False, True):
-        way = Training(checkpointing=checkpointing, context=384, value_bytes=4, gradient_bytes=4)
+        way = Training(checkpointing=checkpointing, context=256, value_bytes=4, gradient_bytes=4)
         held = memory(shape, way)
         assert held.weights == sum(p.nbytes for p in model.parameters())
         assert held.gradients == sum(p.grad.nbytes for p in model.parameters())

@@ -142,7 +142,7 @@ def test_weights_that_are_not_those_of_the_config(smol_model: Path, tmp_path: Pa
     path.write_text(json.dumps({**config, "quantization_config": {"bits": 4}}))
     made = run(Config(model=str(tmp_path / "model")))
     assert "quantised" in made.notes[0]
-    # Loaded as they lie there.
+    assert made.servings[0].weights == 269_030_016  # vLLM loads them as they lie there
     (tmp_path / "model/model.safetensors").write_bytes(b"\xff" * 100)
     with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
         run(Config(model=str(tmp_path / "model")))
