@@ -37,10 +37,7 @@ def compare(
     from llmpipe.cli.scores import say_comparison
     from llmpipe.stages.compare import Config, run
 
-    sides = [
-        [Path(side)] if Path(side).exists() else [Path(p) for p in side.split(",") if p]
-        for side in evals
-    ]
+    sides = [_side(text) for text in evals]
     found = run(Config(metrics=tuple(metric or ())), sides)
     for warning in found.warnings:
         typer.secho(f"Attention: {warning}", fg="yellow", err=True)
@@ -50,3 +47,10 @@ def compare(
         say_comparison(found)
     if out:
         write_report([path for side in sides for path in side], out, found)
+
+
+def _side(text: str) -> list[Path]:
+    """The runs of a comma list; a path may have commas in its name."""
+    if text and Path(text).exists():
+        return [Path(text)]
+    return [Path(part.strip()) for part in text.split(",") if part.strip()]

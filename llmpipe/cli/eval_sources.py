@@ -15,8 +15,8 @@ from llmpipe.core.errors import UserError
 from llmpipe.core.paths import downloaded_repo
 from llmpipe.core.plugins import load, names
 from llmpipe.core.protocols import Recipe
-from llmpipe.core.records import Problem, ProblemScore, Rollout, Verdict
-from llmpipe.core.run import Mode, Result
+from llmpipe.core.records import Problem, Rollout, Verdict
+from llmpipe.core.run import Mode, Result, check_out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Keys:
 
 def split(text: str) -> list[str]:
     """The sources in a comma list; a path may have commas in its name."""
-    if Path(text).exists():
+    if text and Path(text).exists():
         return [text]
     sources = [part.strip() for part in text.split(",") if part.strip()]
     if not sources:
@@ -65,8 +65,7 @@ def begin(
     a file, if there is a model to answer them. Without one it holds answers, and problems and
     rollouts are made of it. What was done is added to ``results``.
     """
-    if (out / MANIFEST).is_file() and not mode.force:
-        Artifact.open(out, ProblemScore)  # before anything is sampled into another's folder
+    check_out(out, "score", force=mode.force)  # before anything is sampled into it
     path = Path(source)
     if (path / MANIFEST).is_file():
         if keys != Keys():
@@ -78,10 +77,11 @@ def begin(
         taken = generations.Config(
             answer_key=keys.answer, response_key=keys.response, prompt_key=keys.prompt
         )
-        results += generations.run(taken, path, out, mode)
+        results += generations.run(taken, path, out, mode, stage="score")
         return out / "rollouts", Rollout
     name, recipe = _recipe(repo or source)
-    if recipe is None and (model is None or path.with_name(f"{path.name}.partial").exists()):
+    unfinished = path.parent / f"{path.name}.partial"
+    if recipe is None and (model is None or unfinished.exists()):
         Artifact.open(path)  # says what is wrong with it
     if model is None:
         raise UserError("problems are scored with a model", "--model ORG/NAME")

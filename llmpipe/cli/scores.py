@@ -29,6 +29,8 @@ def say_scores(out: Path) -> None:
 
 def say_table(evals: Sequence[Path]) -> None:
     """The figures of several evals, a line each, on stdout."""
+    if not evals:
+        return
     read = {out.name: _read(out) for out in evals}
     metrics = list(dict.fromkeys(name for each in read.values() for name in each["metrics"]))
     rows = [["", "problems", "n", *metrics, "truncated"]]

@@ -54,11 +54,10 @@ def execute(
         UserError: the output is something else, is being written by another run, or was made with
             another config and ``mode`` does not say to make it again.
     """
-    if not 0 < len(os.fsencode(spec.out.name)) <= _LONGEST_NAME:
-        raise UserError(f"-o {spec.out} is no folder that can be made", "-o runs/NAME")
+    _check_name(spec.out)
     _recover(spec.out)
     prints = fingerprint(spec)
-    old = _existing(spec, mode.force)
+    old = _existing(spec.out, spec.stage, force=mode.force)
     plan, why = _decide(spec, prints, old, mode, done)
     if plan == "keep" and old:
         log.info("%s is up to date", spec.out)
@@ -199,9 +198,23 @@ def _partial(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
-def _existing(spec: Spec, force: bool) -> Artifact | None:
+def check_out(out: Path, stage: str, *, force: bool) -> None:
+    """Refuse an output that ``stage`` can't make in the end, before hours go into what it needs.
+
+    Raises:
+        UserError: as `execute` does of the output.
+    """
+    _check_name(out)
+    _existing(out, stage, force=force)
+
+
+def _check_name(out: Path) -> None:
+    if not 0 < len(os.fsencode(out.name)) <= _LONGEST_NAME:
+        raise UserError(f"-o {out} is no folder that can be made", "-o runs/NAME")
+
+
+def _existing(out: Path, stage: str, *, force: bool) -> Artifact | None:
     """The artifact at the output, if any. Anything else there is not ours to replace."""
-    out = spec.out
     if not out.exists():
         if out.is_symlink():
             raise UserError(f"{out} is a link to nothing", "choose another -o")
@@ -213,19 +226,22 @@ def _existing(spec: Spec, force: bool) -> Artifact | None:
             if force:
                 return None
             raise
-        if old.manifest.stage != spec.stage:
+        if old.manifest.stage != stage:
             raise UserError(
-                f"{out} was made by {old.manifest.stage}, not by {spec.stage}",
+                f"{out} was made by {old.manifest.stage}, not by {stage}",
                 "choose another -o",
             )
         return old
-    if out.is_dir() and all(c.is_dir() and _ours(c) for c in out.iterdir()):
+    if out.is_dir() and all(_ours(c) for c in out.iterdir()):
         return None  # empty, or holding only artifacts of other stages (an eval's rollouts)
     raise UserError(f"{out} exists and was not made by llmpipe", "choose another -o")
 
 
-def _ours(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file() or folder.name.endswith(".partial")
+def _ours(path: Path) -> bool:
+    """Whether a path inside an output is an artifact, one under way, or what was kept aside."""
+    if ".old-" in path.name:
+        return True
+    return (path / MANIFEST).is_file() or (path.name.endswith(".partial") and path.is_dir())
 
 
 def _decide(

@@ -32,6 +32,7 @@ _FREE = (
     *("model", "model_digest", "seed", "logprobs", "engine_tuning", "executor", "gpus", "adv_k"),
     "judged_by",
 )
+_READ = {"n", "metrics", "settings"}  # of an eval's results
 _JUDGES = ("llmpipe", *LIBRARIES)  # whose versions may change a verdict
 
 
@@ -98,8 +99,11 @@ def run(config: Config, sides: Sequence[Sequence[Path]]) -> Comparison:
     """
     if len(sides) < 2:
         raise UserError("one eval can't be compared", "llmpipe compare EVAL_A EVAL_B")
+    if not all(sides):
+        raise UserError("a side has no eval", "llmpipe compare EVAL_A EVAL_B")
     paths = [path for side in sides for path in side]
-    twice = {path for path in paths if paths.count(path) > 1}
+    places = [path.resolve() for path in paths]
+    twice = {path for path, place in zip(paths, places, strict=True) if places.count(place) > 1}
     if twice:
         raise UserError(f"{min(twice)} is given twice", "give each eval once")
     loaded: list[Side] = [(",".join(map(str, side)), [*map(_load, side)]) for side in sides]
@@ -134,6 +138,8 @@ def _load(path: Path) -> _Run:
     artifact = Artifact.open(path, ProblemScore)
     try:
         results = json.loads((path / RESULTS).read_text(encoding="utf-8"))
+        if not isinstance(results, dict) or not results.keys() >= _READ:
+            raise ValueError(f"{RESULTS} lacks some of them")
         scores = {score.problem_id: score for score in artifact.iter_rows(ProblemScore)}
     except (OSError, ValueError, KeyError, TypeError) as e:  # by an older llmpipe, too
         raise UserError(

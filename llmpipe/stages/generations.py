@@ -15,11 +15,11 @@ from pathlib import Path
 from llmpipe.algo.cells import is_grid
 from llmpipe.algo.generations import SIDE_COLUMNS, Taken, take
 from llmpipe.algo.layouts import Keys, find_keys
-from llmpipe.core.artifact import MANIFEST, Artifact
+from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.protocols import Drop
 from llmpipe.core.records import Message, Problem, Rollout, problem_id
-from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.core.run import Mode, Result, Spec, Writer, check_out, execute
 from llmpipe.core.sources import Source, open_source
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,12 @@ class Config:
     prompt_key: str | None = None
 
 
-def run(config: Config, source: Path, out: Path, mode: Mode) -> list[Result]:
+def run(
+    config: Config, source: Path, out: Path, mode: Mode, *, stage: str = "verify"
+) -> list[Result]:
     """Problems at ``out/problems`` and their rollouts at ``out/rollouts``.
+
+    ``out`` itself is left to ``stage``, and must be a folder that it can make.
 
     Rows with the same prompt are samples of one problem, in their order. Where the file has no
     prompts, each row is a problem of its own, with an empty one. A gold answer that is a maze's
@@ -51,9 +55,9 @@ def run(config: Config, source: Path, out: Path, mode: Mode) -> list[Result]:
         One result for each artifact; a dry run stops at the first that is to be made.
 
     Raises:
-        UserError: the file can't be read, has no rows, or lacks a column.
+        UserError: the file can't be read, has no rows, or lacks a column, or ``out`` is another's.
     """
-    _check_out(out)
+    check_out(out, stage, force=mode.force)
     file = open_source(source)
     keys = _keys(config, file)
     if keys.name != "rows":
@@ -85,12 +89,6 @@ def run(config: Config, source: Path, out: Path, mode: Mode) -> list[Result]:
         mode,
     )
     return [made, sampled]
-
-
-def _check_out(out: Path) -> None:
-    """Refuse a folder of something else before anything is written into it."""
-    if out.is_dir() and not (out / MANIFEST).is_file() and any(p.is_file() for p in out.iterdir()):
-        raise UserError(f"{out} exists and was not made by llmpipe", "choose another -o")
 
 
 def _keys(config: Config, file: Source) -> Keys:

@@ -186,4 +186,31 @@ def test_compare_pairs_problems_and_says_what_else_differs(
     assert "no metric 'best'" in llmpipe("compare", "a", "b", "--metric", "best", code=2).stderr
     assert "can't be compared" in llmpipe("compare", "a", code=2).stderr
     assert "given twice" in llmpipe("compare", "a", "a", code=2).stderr
+    assert "given twice" in llmpipe("compare", "a", tmp_path / "a", code=2).stderr
+    assert "a side has no eval" in llmpipe("compare", "a", ",", code=2).stderr
     assert "ProblemScore rows are needed" in llmpipe("compare", "a", "problems", code=2).stderr
+
+
+def test_nothing_is_sampled_for_an_eval_that_can_t_be_made(
+    llmpipe: Llmpipe, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    for out, said in (
+        ("mine", "was not made by llmpipe"),
+        ("problems", "was made by made, not by score"),
+        ("", "no folder that can be made"),
+    ):
+        assert said in llmpipe("eval", "problems", "-o", out, "--force", *SCRIPTED, code=2).stderr
+    assert sorted(p.name for p in tmp_path.rglob("rollouts*")) == []
+    assert "no source" in llmpipe("eval", "", "-o", "e", *SCRIPTED, code=2).stderr
+    assert "Traceback" not in llmpipe("eval", ".", "-o", "e", *SCRIPTED, code=2).stderr
+
+
+def test_an_eval_begun_anew_with_other_settings_ends(llmpipe: Llmpipe, tmp_path: Path) -> None:
+    base = ("eval", "problems", "-o", "e", "--k", 1, *SCRIPTED)
+    llmpipe(*base, "--engine-arg", "fail_after=3", code=1)
+    llmpipe(*base, "--seed", 4, code=2)
+    llmpipe(*base, "--seed", 4, "--force")
+    assert results(tmp_path / "e")["problems"] == 6
+    assert [*(tmp_path / "e").glob("rollouts.old-*.jsonl")]

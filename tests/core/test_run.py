@@ -20,7 +20,7 @@ from llmpipe.core.artifact import Artifact, Manifest
 from llmpipe.core.errors import UserError
 from llmpipe.core.provenance import log_to, redact, stamp
 from llmpipe.core.records import Problem
-from llmpipe.core.run import Mode, Result, Spec, Writer, execute
+from llmpipe.core.run import Mode, Result, Spec, Writer, check_out, execute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +235,21 @@ def test_what_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
     spec = Spec(stage="letters", record=Problem, config=Config(), inputs={}, out=tmp_path / "out")
     with pytest.raises(UserError, match="was made by numbers, not by letters"):
         execute(spec, lambda writer: None, Mode(force=True))
+
+
+def test_an_output_is_looked_at_before_what_it_needs_is_made(tmp_path: Path) -> None:
+    out = tmp_path / "eval"
+    (out / "rollouts.partial").mkdir(parents=True)
+    (out / f"rollouts.old-{stamp()}.jsonl").write_text("{}\n")
+    check_out(out, "score", force=False)  # sampling was killed, then begun with other settings
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="was not made by llmpipe"):
+        check_out(out, "score", force=True)
+    make(tmp_path / "problems")
+    with pytest.raises(UserError, match="was made by numbers, not by score"):
+        check_out(tmp_path / "problems", "score", force=True)
+    with pytest.raises(UserError, match="no folder that can be made"):
+        check_out(Path(), "score", force=False)
 
 
 def test_nothing_kept_is_code_3_and_says_what_took_the_last_rows(tmp_path: Path) -> None:
