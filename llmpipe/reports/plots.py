@@ -106,6 +106,7 @@ def _curve(axes: Axes, chart: Chart) -> None:
             linestyle=_DASHES[i // len(_COLOURS) % len(_DASHES)],
             marker=_MARKERS[i % len(_MARKERS)],
             markevery=_powers(x),
+            markerfacecolor=_fill(i),
             markersize=5,
             label=_drawable(series.label, i) if not alone else chart.y,
         )
@@ -138,6 +139,7 @@ def _points(axes: Axes, chart: Chart) -> None:
             color=_colour(i),
             linestyle="none",
             marker=_MARKERS[i % len(_MARKERS)],
+            markerfacecolor=_fill(i),
             label=_drawable(series.label, i) if len(chart.series) > 1 else None,
         )
     _categories(axes, chart)
@@ -150,6 +152,9 @@ def _bars(axes: Axes, chart: Chart) -> None:
             [p.value for p in series.points],
             0.8 / len(chart.series),
             color=_colour(i),
+            hatch="////" if i >= len(_COLOURS) else None,
+            edgecolor=_INK,
+            linewidth=0,
             label=_drawable(series.label, i) if len(chart.series) > 1 else None,
         )
     _categories(axes, chart)
@@ -228,6 +233,11 @@ def _colour(i: int) -> str:
     return _COLOURS[i % len(_COLOURS)]
 
 
+def _fill(i: int) -> str:
+    """Of a mark: those of the colours' second round are hollow."""
+    return _colour(i) if i < len(_COLOURS) else "none"
+
+
 def _or(value: float | None, other: float) -> float:
     return other if value is None else value
 
@@ -240,7 +250,8 @@ def _drawable(name: str, number: int, longest: int = _LONG) -> str:
     letters = font.get_charmap()
     if any(ord(letter) not in letters for letter in name):
         return f"no. {number + 1}"
-    return name if len(name) <= longest else f"…{name[1 - longest :]}"
+    name = name if len(name) <= longest else f"…{name[1 - longest :]}"
+    return f" {name}" if name.startswith("_") else name  # else it would be in no legend
 
 
 def _element(svg: str, chart: Chart) -> str:
