@@ -89,9 +89,13 @@ def for_new_problems(values: Floats, model_variance: float) -> tuple[float, floa
     problems = len(values)
     mean = min(1.0, max(0.0, math.fsum(values) / problems))
     varies = max(float(values.var(ddof=1)) if problems > 1 else 0.0, model_variance)
-    # At the ends there is none: there, each problem is one trial that came out the same.
-    trials = problems * mean * (1 - mean) / varies if varies > 0 else 0.0
-    return wilson(mean, trials or problems, student(problems - 1))
+    # Values of 0 and 1 alone vary most. The model may say more: near the ends, that would make the
+    # interval wider than it is at the ends, where each problem is one trial that came out the same.
+    share = mean * (1 - mean)
+    varies = min(varies, share * problems / max(1, problems - 1))
+    return wilson(
+        mean, problems * share / varies if varies > 0 else problems, student(problems - 1)
+    )
 
 
 def for_these_problems(values: Floats, varies: float) -> tuple[float, float]:

@@ -74,7 +74,7 @@ def run(
         config=config,
         inputs={"verdicts": judged, "problems": asked, "rollouts": sampled},
         out=out,
-        version=4,
+        version=5,
         plugins=[(room, task) for task in tasks for room in ("tasks", "verifiers")],
         pinned=LIBRARIES,
     )

@@ -171,3 +171,10 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say(
     error = sqrt(0.95 * 0.05 / runs)
     for held in (held_new, held_here):
         assert 0.93 - 3 * error < held / runs < 0.985
+
+
+def test_near_the_end_an_interval_is_no_wider_than_at_the_end() -> None:
+    """The model's variance may be more than any values of such a mean can have."""
+    at_the_end = for_new_problems(np.ones(120), 0.01)
+    near = for_new_problems(np.append(np.ones(119), 1 - 1e-6), 0.01)
+    assert near == pytest.approx(at_the_end, abs=1e-3)
