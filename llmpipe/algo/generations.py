@@ -8,13 +8,14 @@ from typing import Any
 
 from llmpipe.algo.cells import Response, chat, gold_text, other_part, responses, unwrapped
 from llmpipe.algo.layouts import Keys, Row, look_up
+from llmpipe.algo.rows import text
 from llmpipe.core.protocols import Drop
 from llmpipe.core.records import FinishReason, Message
 
 _FINISHES = ("finish_reason", "finish_reasons", "stop_reason")
 _TOKENS = ("completion_tokens", "num_generated_tokens", "output_tokens")
 
-SIDE_COLUMNS = (*_FINISHES, *_TOKENS)
+SIDE_COLUMNS = (*_FINISHES, *_TOKENS, "level", "subject")
 """Columns that are taken where a file has them, whatever its layout."""
 
 
@@ -33,12 +34,17 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """A row that can be judged: ``messages`` is the chat up to the response, empty if unknown."""
+    """A row that can be judged: ``messages`` is the chat up to the response, empty if unknown.
+
+    ``level`` and ``subject`` are the problem's, where the row has them.
+    """
 
     messages: Sequence[Message]
     answer: str
     samples: Sequence[Sample]
     filter: str | None
+    level: str | None = None
+    subject: str | None = None
 
     @property
     def prompt(self) -> str:
@@ -66,8 +72,11 @@ def take(row: Row, keys: Keys) -> Taken | Drop:
     if isinstance(messages, Drop):
         return messages
     which = look_up(row, keys.filter) if keys.filter else None
+    kind = [text(row.get(name)) for name in ("level", "subject")]
     texts = [response.text or "" for response in found]
-    whole = "".join([answer, *texts, *(m["content"] for m in messages)])
+    whole = "".join(
+        [answer, *texts, *(each or "" for each in kind), *(m["content"] for m in messages)]
+    )
     try:
         whole.encode()
     except UnicodeEncodeError as e:
@@ -78,6 +87,8 @@ def take(row: Row, keys: Keys) -> Taken | Drop:
         answer=answer,
         samples=list(_samples(row, found)),
         filter=None if which is None else str(which),
+        level=kind[0],
+        subject=kind[1],
     )
 
 

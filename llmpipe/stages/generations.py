@@ -70,6 +70,7 @@ def run(
             config=config,
             inputs={"generations": source},
             out=asked,
+            version=2,
         ),
         lambda writer: _write_problems(file, keys, writer),
         mode,
@@ -217,6 +218,8 @@ def _problem(row: Taken, source: str, number: int) -> Problem | Drop:
         source=source,
         prompt=row.prompt,
         answer=answer,
+        level=row.level,
+        subject=row.subject,
         payload=payload,
     )
 

@@ -63,7 +63,12 @@ def test_a_recipe_s_data_set_is_brought_where_it_is_missing(
 
 def test_somebody_s_answers_are_judged_and_scored(llmpipe: Llmpipe, tmp_path: Path) -> None:
     rows = [
-        {"q": "1 + 1?", "gt": "2", "said": [r"\boxed{2}", r"\boxed{2.0}", r"\boxed{3}", "Well."]},
+        {
+            "q": "1 + 1?",
+            "gt": "2",
+            "level": 3,
+            "said": [r"\boxed{2}", r"\boxed{2.0}", r"\boxed{3}", "Well."],
+        },
         {"q": "1/2?", "gt": "1/2", "said": [r"\boxed{1}"] * 4},
     ]
     (tmp_path / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -71,6 +76,7 @@ def test_somebody_s_answers_are_judged_and_scored(llmpipe: Llmpipe, tmp_path: Pa
     said = llmpipe("eval", "said.jsonl", "-o", "e", "--k", "1,2", *keys)
     assert "pass@2   0.4167  new problems" in said.stdout
     assert "no answer 12.5%" in said.stdout
+    assert results(tmp_path / "e")["by"]["level"]["3"]["metrics"]["pass@1"]["value"] == 0.5
     assert "2 problems, n 4" in said.stdout
     assert results(tmp_path / "e")["metrics"]["maj@4"]["value"] == 0.5
     assert "2 of 4 right: 2" in llmpipe("show", "e", "--row", 0).stdout
