@@ -203,22 +203,24 @@ def _rows(file: Source, keys: Keys, writer: Writer) -> Iterator[tuple[int, Answe
 
 
 def _problem(row: Taken, source: str, number: int) -> Problem | Drop:
-    task, answer, payload = "math", row.answer.strip(), "{}"
+    task, answer, payload, level = "math", row.answer.strip(), "{}", row.level
     if is_grid(row.answer):
         from llmpipe.algo.mazes import solve
 
         task, payload = "maze", json.dumps({"maze": row.answer}, sort_keys=True)
         try:
-            answer = solve(row.answer).path
+            solved = solve(row.answer)
         except ValueError as e:
             return Drop(reason="malformed", detail=str(e))
+        answer = solved.path
+        level = f"{len(solved.maze.rows)}x{len(solved.maze.rows[0])}"  # as all mazes have it
     return Problem(
         id=problem_id(task, row.prompt if row.messages else f"{source} row {number}"),
         task=task,
         source=source,
         prompt=row.prompt,
         answer=answer,
-        level=row.level,
+        level=level,
         subject=row.subject,
         payload=payload,
     )

@@ -58,6 +58,7 @@ def test_verl_rollouts(tmp_path: Path) -> None:
         ("math", "1/2?", "0.5", "gen"),
     ]
     assert json.loads(problems[1].payload) == {"maze": GRID}
+    assert [p.level for p in problems] == [None, "2x3", None]
     assert [p.id for p in problems] == [
         *[problem_id("math", "1+1?"), problem_id("maze", "Go."), problem_id("math", "1/2?")]
     ]
