@@ -14,6 +14,8 @@ from llmpipe.algo.results import LENGTHS, RESULTS
 if TYPE_CHECKING:
     from llmpipe.stages.compare import Comparison, Row
 
+_NAMED = 5  # problems won or lost that are named
+
 
 def say_scores(out: Path) -> None:
     """The figures of one eval, on stdout."""
@@ -55,6 +57,15 @@ def say_comparison(found: Comparison) -> None:
         for side, row in zip(found.sides, rows, strict=True):
             if row.runs:
                 typer.echo(f"  {side}: {', '.join(map(_value, row.runs))} by its runs")
+            for how, names in (("won", row.won), ("lost", row.lost)):
+                if names:
+                    typer.echo(f"  {side} {how}: {_some(names)}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    shown = " ".join(names[:_NAMED])
+    return f"{shown} and {more} more (--json has all)" if more > 0 else shown
 
 
 def _side(row: Row) -> list[str]:

@@ -47,12 +47,16 @@ class Config:
 class Row:
     """A metric of one side; ``runs`` are its values in each of several runs.
 
-    ``difference`` is to the first side: None for that itself, and where one is undefined.
+    ``difference`` is to the first side: None for that itself, and where one is undefined. ``won``
+    and ``lost`` are the ids of the problems on which this side does better or worse than the first,
+    the largest difference first.
     """
 
     metric: Metric
     runs: Sequence[float | None]
     difference: Difference | None
+    won: Sequence[str] = ()
+    lost: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,15 +179,21 @@ def _rows(name: str, sides: Sequence[Sequence[_Run]], shared: Sequence[str]) -> 
     rows = []
     for side, found in zip(sides, whole, strict=True):
         runs = [_terms(name, [run], shared) for run in side] if len(side) > 1 else []
-        rows.append(
-            Row(
-                metric=found.metric if found else undefined(),
-                runs=[each.mean if each else None for each in runs],
-                difference=difference(first, found)
-                if first and found and found is not first
-                else None,
-            )
+        row = Row(
+            metric=found.metric if found else undefined(),
+            runs=[each.mean if each else None for each in runs],
+            difference=None,
         )
+        if first and found and found is not first:
+            more = found.values - first.values
+            order = np.argsort(-np.abs(more), kind="stable").tolist()
+            row = dataclasses.replace(
+                row,
+                difference=difference(first, found),
+                won=[shared[i] for i in order if more[i] > 0],
+                lost=[shared[i] for i in order if more[i] < 0],
+            )
+        rows.append(row)
     return rows
 
 

@@ -185,6 +185,8 @@ def test_compare_pairs_problems_and_says_what_else_differs(
     )
     assert difference["low"] < difference["value"] < difference["high"]
     assert difference["won"] + difference["lost"] + difference["tied"] == 5
+    assert (len(second["won"]), len(second["lost"])) == (difference["won"], difference["lost"])
+    assert f"b won: {second['won'][0]}" in llmpipe("compare", "a", "b").stdout
 
     assert (
         "pass@9 can't be said" in llmpipe("compare", "a", "b", "--metric", "pass@9", code=2).stderr

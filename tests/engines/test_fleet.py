@@ -313,14 +313,19 @@ def test_two_of_vllm_one_killed(smol_model: Path, monkeypatch: pytest.MonkeyPatc
     options = {"max_num_seqs": "4", "max_model_len": "512"}
     sampling = Sampling(temperature=1.0, max_tokens=16)
     wanted = _requests(12)
+    others = set(_engines(os.getpid()))  # the other tests' engines
+
+    def own() -> list[int]:
+        return [pid for pid in _engines(os.getpid()) if pid not in others]
+
     fleet = start("vllm", str(smol_model), sampling, options, gpus="0,1")
     try:
         made = []
         for answer in fleet.stream(wanted):
             made.append(answer)
             if len(made) == 8:
-                _wait_for(lambda: len(_engines(os.getpid())) == 2)
-                os.kill(_engines(os.getpid())[0], signal.SIGKILL)
+                _wait_for(lambda: len(own()) == 2)
+                os.kill(own()[0], signal.SIGKILL)
         described = fleet.describe()
     finally:
         fleet.close()

@@ -76,6 +76,7 @@ def test_runs_of_one_side_are_put_together(tmp_path: Path) -> None:
     assert alone.difference is not None
     assert alone.difference.value == pytest.approx(1 - pooled["value"])
     assert (alone.difference.won, alone.difference.tied) == (2, 1)
+    assert (both.won, alone.won, alone.lost) == ((), ["q", "r"], [])
     # An election is held in each run: (1 + 0 + 0) / 3 and (1 + 0 + 0) / 3 here.
     votes, _ = found.rows["maj@4"]
     assert votes.metric["value"] == pytest.approx(1 / 3)
