@@ -75,6 +75,10 @@ def select(
             "own solution, which stays where no answer was right.",
         ),
     ] = False,
+    keep_old: Annotated[
+        bool,
+        typer.Option(help="With --replace: whether it stays there, or such problems have none."),
+    ] = True,
     seed: Seed = 0,
     rollouts: Rollouts = None,
     problems: Problems = None,
@@ -98,6 +102,7 @@ def select(
             drop=tuple(drop or RULES),
             keep=tuple(keep or ()),
             replace=replace,
+            keep_old=keep_old,
         )
         result = run(config, verdicts, out, stage.mode, rollouts=rollouts, problems=problems)
         for line in _coverage(result.figures):

@@ -58,7 +58,8 @@ class Config:
     them that they aren't.
 
     ``replace`` makes problems instead of rollouts: all of the set's, the text of the one answer
-    preferred in the place of the solution.
+    preferred in the place of the solution. Where no answer was kept, the old solution stays, or
+    without ``keep_old`` there is none.
     """
 
     per_problem: int | None = None
@@ -72,6 +73,7 @@ class Config:
     drop: tuple[str, ...] = RULES
     keep: tuple[str, ...] = ()
     replace: bool = False
+    keep_old: bool = True
 
 
 def run(
@@ -92,9 +94,8 @@ def run(
     The figures say how many problems passed each step, and how many were solved and kept by level,
     source and pass rate; level and source only where the problems can be found.
 
-    With ``config.replace`` the rows are all of the problems, in order. A solution stays as it was
-    where no answer was kept; one that took several turns does not stand alone and is rejected as
-    several_turns.
+    With ``config.replace`` the rows are all of the problems, in order. An answer that took several
+    turns does not stand alone and is rejected as several_turns.
 
     Raises:
         UserError: no verdicts there, the rollouts or problems can't be found or aren't theirs, a
@@ -127,7 +128,7 @@ def run(
             writer.figures["by_level"] = by_name((known[n].level, p) for n, p in found.items())
             writer.figures["by_source"] = by_name((known[n].source, p) for n, p in found.items())
         if config.replace and origins:
-            _replace(origins, sampled, found, writer)
+            _replace(config, origins, sampled, found, writer)
         else:
             _copy(sampled, judged, found, writer)
             # What the transcripts begin with; build-sft asks it of whatever rollouts it gets.
@@ -159,6 +160,8 @@ def _check(config: Config) -> None:
             raise UserError("--reward-weight needs --prefer reward or diverse", "--prefer reward")
     if config.replace and config.per_problem is not None:
         raise UserError("--replace takes one answer a problem", "leave --per-problem out")
+    if not config.keep_old and not config.replace:
+        raise UserError("--no-keep-old is about the solutions of problems", "add --replace")
     rules_in_force(config.drop, config.keep, RULES)
 
 
@@ -331,7 +334,11 @@ def _copy(
 
 
 def _replace(
-    origins: Artifact, rollouts: Artifact, problems: Mapping[str, Solved], writer: Writer
+    config: Config,
+    origins: Artifact,
+    rollouts: Artifact,
+    problems: Mapping[str, Solved],
+    writer: Writer,
 ) -> None:
     """Write the problems with the answers that were kept as their solutions."""
     groups = RowGroups([rollouts])
@@ -345,7 +352,8 @@ def _replace(
             groups.take(taken, ["completion"]).column("completion", taken) if taken else ()
         )
         solutions = []
-        for row, old in zip(rows, batch.column(place).to_pylist(), strict=True):
+        for row, text in zip(rows, batch.column(place).to_pylist(), strict=True):
+            old = text if config.keep_old else None
             solutions.append(old if row is None else next(texts))
             has_old = bool((old or "").strip())
             counts["replaced" if row is not None else "kept_old" if has_old else "without"] += 1

@@ -61,6 +61,7 @@ def test_options_reach_the_selection(llmpipe: Llmpipe, tmp_path: Path) -> None:
         "drop": ["loops", "several_boxes"],
         "keep": [],
         "replace": False,
+        "keep_old": True,
     }
     said = llmpipe("select", "verdicts", "-o", "r", "--prefer", "reward", code=2).stderr
     assert "no rewards for p0/0" in said
@@ -76,6 +77,9 @@ def test_replaced_solutions_are_built_from(llmpipe: Llmpipe, tmp_path: Path) -> 
     llmpipe("build-sft", "r", "-o", "sft")
     rows = pq.read_table(tmp_path / "sft/data").to_pylist()
     assert [row["messages"][-1]["content"] for row in rows] == solutions
+    llmpipe("select", "verdicts", "-o", "own", "--replace", "--no-keep-old", "--prefer", "shortest")
+    solutions = pq.read_table(tmp_path / "own/data").column("solution").to_pylist()
+    assert solutions == ["answer 0", "answer 0", None]
 
 
 def test_pairs_are_built_and_shown(llmpipe: Llmpipe, tmp_path: Path) -> None:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from helpers import problem, rejects, rollout, verdicts_of
 
 from llmpipe.core.artifact import Artifact
+from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem, Rewards
 from llmpipe.core.run import Mode
 from llmpipe.stages.select import Config, run
@@ -49,6 +51,19 @@ def test_the_best_answer_takes_the_place_of_the_solution(tmp_path: Path) -> None
     assert ("p0/3", "several_turns", "") in rejects(out)
     assert result.dropped == {"wrong": 2, "several_turns": 1, "over_per_problem": 2}
     assert result.exit_code == 0
+
+
+def test_old_solutions_can_go(tmp_path: Path) -> None:
+    problems = [problem("p0", solution="old"), problem("p1", solution="old")]
+    rows = [(rollout("p0", 0, "new"), "correct"), (rollout("p1", 0, "no"), "wrong")]
+    verdicts = verdicts_of(tmp_path, rows, problems=problems)
+    config = Config(prefer="shortest", replace=True, keep_old=False)
+    result = run(config, verdicts, tmp_path / "out", Mode())
+    made = Artifact.open(tmp_path / "out").iter_rows(Problem)
+    assert [row.solution for row in made] == ["new", None]
+    assert (result.figures["kept_old"], result.figures["without"]) == (0, 1)
+    with pytest.raises(UserError, match="solutions of problems"):
+        run(Config(keep_old=False), verdicts, tmp_path / "other", Mode())
 
 
 def test_nothing_replaced_wants_a_look(tmp_path: Path) -> None:
