@@ -22,7 +22,7 @@ def _run() -> None:
     from llmpipe.cli.app import app
     from llmpipe.cli.output import say_error, say_stopped
     from llmpipe.cli.stdout import guard
-    from llmpipe.core.errors import UserError
+    from llmpipe.core.errors import UserError, path_error
     from llmpipe.core.surrogates import has_half
 
     guard()
@@ -30,8 +30,11 @@ def _run() -> None:
         if any(map(has_half, sys.argv)):  # by which Python shows bytes that are no UTF-8
             raise UserError("an argument is not UTF-8 text", "write it in UTF-8")
         app()
-    except UserError as e:
-        say_error(e, as_json="--json" in sys.argv)
+    except (UserError, OSError) as e:
+        said = e if isinstance(e, UserError) else path_error(e)
+        if said is None:
+            raise
+        say_error(said, as_json="--json" in sys.argv)
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as e:
         code = 130 if isinstance(e, KeyboardInterrupt) else e.code

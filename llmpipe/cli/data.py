@@ -97,6 +97,16 @@ def download(
         stage.finish_each(bring, repos)
 
 
+def _say_recipes(wanted: bool) -> None:
+    if not wanted:
+        return
+    from llmpipe.core.plugins import about, names
+
+    for name in names("recipes"):
+        typer.echo(f"{name}: {about('recipes', name)}")
+    raise typer.Exit
+
+
 def prepare(
     source: Annotated[str, typer.Argument(help="A recipe's name, or a file or folder of rows.")],
     out: Out,
@@ -113,6 +123,12 @@ def prepare(
     holdout: Annotated[
         int, typer.Option(help="Problems to set apart in OUT/test, never in OUT itself.")
     ] = 0,
+    list_recipes: Annotated[
+        bool,
+        typer.Option(
+            "--list-recipes", callback=_say_recipes, is_eager=True, help="Say which there are."
+        ),
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
     dry_run: DryRun = False,

@@ -17,6 +17,7 @@ from llmpipe.core.plugins import load, names
 from llmpipe.core.protocols import Recipe
 from llmpipe.core.records import Problem, Rollout, Verdict
 from llmpipe.core.run import Mode, Result, check_out
+from llmpipe.recipes import resolve
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,8 @@ def begin(
     name, recipe = _recipe(repo or source)
     unfinished = path.parent / f"{path.name}.partial"
     if recipe is None and (model is None or unfinished.exists()):
+        if not path.exists() and not unfinished.exists() and "/" not in source:
+            resolve(source)  # says which recipes have such a name
         Artifact.open(path)  # says what is wrong with it
     if model is None:
         raise UserError("problems are scored with a model", "--model ORG/NAME")

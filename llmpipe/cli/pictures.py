@@ -12,6 +12,7 @@ from rich.text import Text
 
 from llmpipe.algo import maze_pictures
 from llmpipe.algo.mazes import Maze, parse
+from llmpipe.core import fs
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import Problem, Verdict
@@ -42,7 +43,7 @@ class Pictures:
         path = folder / f"{name}.svg"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(maze_pictures.svg(*found) + "\n", encoding="utf-8")
+            fs.write(path, (maze_pictures.svg(*found) + "\n").encode())
         except OSError as e:
             raise UserError(f"can't write {path}: {e.strerror}", "--svg FOLDER") from None
         return path

@@ -77,7 +77,10 @@ def load(name: str) -> dict[str, Any]:
     known = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3) or list(known)
-        raise UserError(f"there is no preset {name!r}", f"--preset {' or '.join(near)}")
+        raise UserError(
+            f"there is no preset {name!r}",
+            f"--preset {' or '.join(near)}; llmpipe eval --list-presets says what they are",
+        )
     return dict(known[name])
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from llmpipe.core import fs
 from llmpipe.core.errors import UserError
 
 _MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
@@ -89,11 +90,11 @@ def write(kind: str, folder: Path, *, force: bool) -> None:
             f"there is no project kind {kind!r}", "llmpipe init math, or llmpipe init maze"
         )
     path = folder / "llmpipe.toml"
-    if path.exists() and not force:
+    if (path.exists() or path.is_symlink()) and not force:
         raise UserError(f"{path} exists", "llmpipe init --force overwrites it")
     held_out = "runs/problems/test" if kind == "math" else "runs/held-out"
     text = _HEAD + (_MATH if kind == "math" else _MAZE) + _REST
-    path.write_text(text.format(model=_MODEL, held_out=held_out), encoding="utf-8")
+    fs.write(path, text.format(model=_MODEL, held_out=held_out).encode())
     first = "llmpipe prepare" if kind == "math" else "llmpipe maze"
     typer.echo(f"wrote {path}", err=True)
     typer.echo(

@@ -37,7 +37,8 @@ class Manifest:
     ``files`` maps each file's name to its ``sha256`` and ``bytes``. ``inputs`` maps a role to its
     ``path`` (relative to the artifact), ``digest``, and ``stage`` where it is an artifact.
     ``counts`` has ``read``, ``kept`` and ``dropped`` (reason to count). ``attention`` is one line
-    where the stage finished but its result wants a look (exit code 3).
+    where the stage finished but its result wants a look (exit code 3). ``cwd`` is the folder that
+    ``command`` was run in, relative to the artifact; those of an older llmpipe don't say it.
     """
 
     format: int = FORMAT
@@ -57,6 +58,7 @@ class Manifest:
     started: str
     ended: str
     attention: str | None = None
+    cwd: str | None = None
     stage_version: int = 1
     details: Mapping[str, Any] = field(default_factory=dict)
 

@@ -88,7 +88,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write beside ``path``, sync it, and rename it over; then its name is synced, too."""
+    """Write beside ``path``, sync it, and rename it over; then its name is synced, too.
+
+    A device or a pipe is written to, as there is nothing to lose, and it must not be replaced.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     beside = path.with_name(path.name + ".tmp")
     with beside.open("wb") as f:
         f.write(content)

@@ -29,6 +29,8 @@ _CONSTANT = {
     "trackers": "TRACKER",
     "exporters": "EXPORTER",
 }
+# How one is asked for; a task's name may come with the rows, too.
+_FLAG = {"engines": "--engine ", "trackers": "--track ", "exporters": "--to "}
 
 
 def names(room: str) -> list[str]:
@@ -58,17 +60,23 @@ def load(room: str, name: str) -> Any:
     """The constant of plugin ``name`` in ``room``.
 
     Raises:
-        UserError: no such plugin, with the nearest names or all of them.
+        UserError: no such plugin, with the nearest names and all of them.
     """
     word = name.replace("-", "_")
     module = _module(room, name) if word.isidentifier() and word[0] != "_" else None
     if module is None:
         known = names(room)
-        near = difflib.get_close_matches(name, known, n=3) or known
-        raise UserError(
-            f"no {room.removesuffix('s')} is called {name!r}", f"one of: {', '.join(near)}"
-        )
+        near = difflib.get_close_matches(name, known, n=3)
+        hint = _FLAG.get(room, "") + " or ".join(near or known)
+        if near and near != known:
+            hint += f" (there are {', '.join(known)})"
+        raise UserError(f"no {room.removesuffix('s')} is called {name!r}", hint)
     return getattr(module, _CONSTANT[room])
+
+
+def about(room: str, name: str) -> str:
+    """What a plugin's file says of itself in its first line."""
+    return (getattr(_module(room, name), "__doc__", None) or "").strip().partition("\n")[0]
 
 
 def source_digest(room: str, name: str) -> str:

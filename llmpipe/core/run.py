@@ -55,9 +55,10 @@ def execute(
             another config and ``mode`` does not say to make it again.
     """
     _check_name(spec.out)
-    _recover(spec.out)
+    with _output_errors(spec.out):
+        _recover(spec.out)
+        old = _existing(spec.out, spec.stage, force=mode.force)
     prints = fingerprint(spec)
-    old = _existing(spec.out, spec.stage, force=mode.force)
     plan, why = _decide(spec, prints, old, mode, done)
     if plan == "keep" and old:
         log.info("%s is up to date", spec.out)
@@ -156,7 +157,8 @@ def _finish(
             role: {**entry, "path": Path("..", entry["path"]).as_posix()}
             for role, entry in prints["inputs"].items()
         }
-        _finish(spec, inner, folder / name, {**prints, "inputs": inputs}, command, started)
+        below = {**prints, "inputs": inputs, "cwd": Path("..", prints["cwd"]).as_posix()}
+        _finish(spec, inner, folder / name, below, command, started)
         files += sorted(f for f in (folder / name).rglob("*") if f.is_file())
     manifest = Manifest(
         stage=spec.stage,
@@ -179,6 +181,7 @@ def _finish(
         figures=writer.figures,
         versions=versions([*spec.libraries, *spec.pinned]),
         command=redact(command),
+        cwd=prints["cwd"],
         git_commit=git_commit(),
         started=started,
         ended=now(),
@@ -205,7 +208,8 @@ def check_out(out: Path, stage: str, *, force: bool) -> None:
         UserError: as `execute` does of the output.
     """
     _check_name(out)
-    _existing(out, stage, force=force)
+    with _output_errors(out):
+        _existing(out, stage, force=force)
 
 
 def _check_name(out: Path) -> None:
@@ -317,7 +321,7 @@ def _recover(out: Path) -> None:
     partial = _partial(out)
     if not (partial / "new" / MANIFEST).is_file():
         return
-    with _output_errors(out), fs.locked(partial / "lock", str(out)):
+    with fs.locked(partial / "lock", str(out)):
         _swap(out, partial)
 
 

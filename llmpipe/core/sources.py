@@ -14,6 +14,7 @@ import csv
 import io
 import itertools
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,16 @@ def is_foreign(path: Path) -> bool:
     return path.is_file() or (path.is_dir() and not (path / MANIFEST).is_file())
 
 
+def refuse_root(path: Path) -> None:
+    """Refuse ``/``, as what is under it would be read for hours before it is no data set.
+
+    Raises:
+        UserError: that is what the path is.
+    """
+    if os.path.realpath(path) == os.sep:
+        raise UserError(f"{path} is the whole disk, no data set", f"ls {os.sep}")
+
+
 def open_source(path: Path, *, split: str | None = None, folder: str = "") -> Source:
     """The rows of a file, or of one split of a data set's folder (of ``folder`` inside it).
 
@@ -70,6 +81,7 @@ def open_source(path: Path, *, split: str | None = None, folder: str = "") -> So
         return _of_files(path, [path])
     if not path.is_dir():
         raise UserError(f"{path} does not exist", "check the path")
+    refuse_root(path)
     inside = path / folder
     if (inside / "dataset_dict.json").is_file() or (inside / "state.json").is_file():
         return _saved(inside, split)

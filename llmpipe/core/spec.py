@@ -188,4 +188,5 @@ def fingerprint(spec: Spec) -> dict[str, Any]:
         "config": config,
         "inputs": inputs,
         "plugins": plugins,
+        "cwd": os.path.relpath(os.curdir, spec.out.resolve()),
     }

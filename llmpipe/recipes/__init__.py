@@ -11,6 +11,7 @@ from llmpipe.core import plugins
 from llmpipe.core.errors import UserError
 from llmpipe.core.paths import downloaded_repo
 from llmpipe.core.protocols import Recipe
+from llmpipe.core.sources import refuse_root
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ def resolve(source: str, root: Path = Path(), *, plain: bool = False) -> Origin:
     Raises:
         UserError: it stands for nothing, or for a data set that isn't there.
     """
+    if not source:
+        raise UserError("the source's name is empty", "llmpipe prepare gsm8k -o OUT")
     path, word = Path(source), source.replace("_", "-")
     names = plugins.names("recipes")
     if word in names:
@@ -44,6 +47,7 @@ def resolve(source: str, root: Path = Path(), *, plain: bool = False) -> Origin:
     if path.exists():
         repo = downloaded_repo(path)
         if plain or repo is None or repo not in by_repo:
+            refuse_root(path)
             return Origin(path=path)
         log.info("%s is %s: taking its recipe", path, repo)
         return _of_recipe(by_repo[repo], root, path)
@@ -62,10 +66,10 @@ def _by_id(source: str, root: Path, recipes: list[str]) -> Path:
             f"neither {source} nor {folder} exists",
             f"check the path, or llmpipe download {source} --repo-type dataset",
         )
-    near = difflib.get_close_matches(source.replace("_", "-"), recipes, n=3) or recipes
+    near = difflib.get_close_matches(source.replace("_", "-"), recipes, n=3)
     raise UserError(
         f"{source} is neither a recipe nor a file or folder",
-        f"check the path, or take a recipe: {', '.join(near)}",
+        (f"{' or '.join(near)}; " if near else "") + "llmpipe prepare --list-recipes says all",
     )
 
 

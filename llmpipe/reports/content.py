@@ -236,14 +236,17 @@ def _repeat_text(runs: Sequence[Run]) -> str:
 
 
 def _command_lines(steps: Sequence[Step]) -> list[str]:
-    """Each command once: one that took several steps made several folders."""
+    """Each command once, as one that took several steps made several folders; where to run it."""
+    commands = dict.fromkeys((s.folder, tuple(s.command)) for s in steps if s.command)
     lines = []
-    for step in steps:
-        if step.command:
-            program, *rest = step.command
-            name = "llmpipe" if PurePath(program).name in ("llmpipe", "__main__.py") else program
-            lines.append(shlex.join([name, *rest]))
-    return list(dict.fromkeys(lines))
+    there = None
+    for folder, (program, *rest) in commands:
+        if folder and folder != there:
+            there = folder
+            lines.append(shlex.join(["cd", str(folder)]))
+        name = "llmpipe" if PurePath(program).name in ("llmpipe", "__main__.py") else program
+        lines.append(shlex.join([name, *rest]))
+    return lines
 
 
 def _notes(runs: Sequence[Run]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,8 @@ _NEEDED = ("problems", "n", "metrics", "curves", "rates", "by", "lengths", "sett
 class Step:
     """One stage on the way to an eval; ``downloads`` are the repos that it read.
 
-    Where the folder is gone, or holds something else by now, ``gone`` is True and the rest empty.
+    ``folder`` is the one that ``command`` was run in, where that is known and still there. Where
+    the artifact is gone, or is another by now, ``gone`` is True and the rest empty.
     """
 
     stage: str
@@ -31,6 +33,7 @@ class Step:
     config: Mapping[str, Any] = field(default_factory=dict)
     plugins: Collection[str] = ()
     command: Sequence[str] = ()
+    folder: Path | None = None
     git_commit: str | None = None
     ended: str = ""
     downloads: Sequence[Download] = ()
@@ -68,7 +71,7 @@ def load(paths: Sequence[Path]) -> list[Run]:
     Raises:
         UserError: one is given twice, is no eval, or was made by an llmpipe that said less.
     """
-    whole = [path.resolve() for path in paths]
+    whole = [Path(os.path.realpath(path)) for path in paths]
     for i, path in enumerate(whole):
         if path in whole[:i]:
             raise UserError(f"{paths[i]} is given twice", "give each eval once")
@@ -108,6 +111,13 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
+def _folder(artifact: Artifact) -> Path | None:
+    if artifact.manifest.cwd is None:
+        return None
+    folder = Path(artifact.path, artifact.manifest.cwd).resolve()
+    return folder if folder.is_dir() else None
+
+
 def _steps(artifact: Artifact, seen: set[Path]) -> Iterator[Step]:
     """What an artifact was made from, the first things first, and itself."""
     downloads = []
@@ -135,6 +145,7 @@ def _steps(artifact: Artifact, seen: set[Path]) -> Iterator[Step]:
         config=m.config,
         plugins=m.plugins,
         command=m.command,
+        folder=_folder(artifact),
         git_commit=m.git_commit,
         ended=m.ended,
         downloads=downloads,

@@ -7,6 +7,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from llmpipe.core import fs
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.markup import Html, el, join
@@ -40,7 +41,8 @@ def write(artifact: Artifact, file: Path, limit: int, tokenizer: str | None = No
     page = el("html", head, el("body", body, values, el("script", Html(script))), lang="en")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(join(Html("<!doctype html>"), page), encoding="utf-8", errors="replace")
+        whole = join(Html("<!doctype html>"), page)
+        fs.write(file, whole.encode(errors="replace"))
     except OSError as e:
         raise UserError(f"can't write {file}: {e.strerror}", "--html FILE") from None
     return len(rows)
