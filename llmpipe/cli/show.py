@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import itertools
 import json
+import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -315,12 +317,16 @@ def prune(folder: Path, *, yes: bool) -> None:
         _out.print(f"nothing is left over in {folder}")
         return
     for path in leftovers:
-        age = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
+        age = datetime.datetime.fromtimestamp(path.lstat().st_mtime, datetime.UTC)
         kind = "unfinished, can go on" if path.name.endswith(".partial") else "set aside"
         _out.print(f"{path}  {kind}, {_size(path) / 1e6:.1f} MB, {age:%Y-%m-%d %H:%M}")
+    if not yes and not sys.stdin.isatty():
+        again = shlex.join(["llmpipe", "show", "--prune", "--yes", str(folder)])
+        raise UserError("nothing is removed: there is nobody to ask", again)
     if yes or typer.confirm("Remove them?", err=True):
         for path in leftovers:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            link = path.is_symlink()
+            shutil.rmtree(path) if path.is_dir() and not link else path.unlink()
 
 
 def _size(path: Path) -> int:

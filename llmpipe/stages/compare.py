@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def run(config: Config, sides: Sequence[Sequence[Path]]) -> Comparison:
     if not all(sides):
         raise UserError("a side has no eval", "llmpipe compare EVAL_A EVAL_B")
     paths = [path for side in sides for path in side]
-    places = [path.resolve() for path in paths]
+    places = [os.path.realpath(path) for path in paths]
     twice = {path for path, place in zip(paths, places, strict=True) if places.count(place) > 1}
     if twice:
         raise UserError(f"{min(twice)} is given twice", "give each eval once")

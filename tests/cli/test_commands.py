@@ -187,6 +187,7 @@ def test_prune_lists_and_removes_leftovers(llmpipe: Llmpipe, tmp_path: Path) -> 
     (tmp_path / "runs/a.partial").mkdir(parents=True)
     (tmp_path / "runs/b.old-20260101T000000Z").mkdir()
     (tmp_path / "runs/c").mkdir()
+    assert "show --prune --yes runs" in llmpipe("show", "runs", "--prune", code=2).stderr
     assert "a.partial" in llmpipe("show", "runs", "--prune", "--yes").stdout
     assert [p.name for p in (tmp_path / "runs").iterdir()] == ["c"]
     assert "nothing is left over" in llmpipe("show", "runs", "--prune").stdout
@@ -269,3 +270,30 @@ def test_bad_input_is_one_clear_line_with_a_hint(
     assert done.stdout == ""
     assert not (tmp_path / "x").exists()
     assert not (tmp_path / "x.partial").exists()
+
+
+def test_a_path_that_can_be_no_artifact_is_said_to_be_none(
+    llmpipe: Llmpipe, tmp_path: Path
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    cases = {
+        ("eval", "/", "-o", "x", "--k", 1): "/ is the whole disk",
+        ("prepare", "/", "-o", "x"): "/ is the whole disk",
+        ("prepare", "", "-o", "x"): "llmpipe prepare gsm8k",
+        ("filter", "n" * 300, "-o", "x"): "File name too long",
+        ("maze", "--size", 3, "--count", 1, "-o", "loop"): "loop is a link to nothing",
+        ("compare", "loop", "x"): "loop does not exist",
+        ("report", "loop"): "loop does not exist",
+        ("eval", "math50", "-o", "x"): "math-500",
+    }
+    for arguments, expected in cases.items():
+        said = llmpipe(*arguments, code=2).stderr.splitlines()
+        assert [line.partition(":")[0] for line in said] == ["Error", "  Try"], arguments
+        assert expected in " ".join(said)
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+
+
+def test_recipes_are_listed_with_what_they_are(llmpipe: Llmpipe) -> None:
+    lines = llmpipe("prepare", "--list-recipes").stdout.splitlines()
+    assert "gsm8k: GSM8K: grade-school word problems with worked answers" in " ".join(lines)
+    assert all(": " in line for line in lines)

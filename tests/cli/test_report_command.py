@@ -29,7 +29,7 @@ def test_evals_leave_reports_and_are_put_in_one(llmpipe: Llmpipe, tmp_path: Path
 
     a, _ = evaluate("a"), evaluate("b", "--temperature", "0.5")
     page, markdown = a / "report.html", a / "report.md"
-    assert "llmpipe eval problems -o a" in markdown.read_text()
+    assert f"cd {tmp_path}\nllmpipe eval problems -o a " in markdown.read_text()
     assert (a / "report_files/pass-at-k.png").is_file()
     before = page.stat().st_mtime_ns
     evaluate("a")

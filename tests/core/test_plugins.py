@@ -22,7 +22,10 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(UserError, match="no engine is called 'vlm'") as unknown:
         plugins.load("engines", "vlm")
     assert unknown.value.hint is not None
-    assert "vllm" in unknown.value.hint
+    assert unknown.value.hint.startswith("--engine vllm (there are openai, ray, ")
+    with pytest.raises(UserError) as unknown:
+        plugins.load("tasks", "qqq")
+    assert unknown.value.hint == "math or maze"
     for odd in ("", "../x", "a.b", "os"):
         with pytest.raises(UserError):
             plugins.load("tasks", odd)

@@ -259,3 +259,20 @@ def test_steps_that_are_gone_are_named(evaluate, tmp_path: Path) -> None:
     (tmp_path / "a-problems").rename(tmp_path / "moved")
     text = report(load([path]))["report.md"].decode()
     assert "Gone, or made again since: a-problems" in text
+
+
+def test_commands_are_told_with_the_folder_they_are_to_be_run_in(
+    evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "my work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    path = evaluate("a", {"1": "ccww", "2": "wwct"}, command=("llmpipe", "eval", "-o", "../a"))
+    monkeypatch.chdir(tmp_path)
+    lines = f"cd '{work}'\nllmpipe eval -o ../a\n"
+    assert lines in report(load([path]))["report.md"].decode()
+    moved = tmp_path.rename(tmp_path.with_name(f"{tmp_path.name}-moved"))
+    text = report(load([moved / "a"]))["report.md"].decode()
+    assert lines.replace(str(work), str(moved / "my work")) in text
+    (moved / "my work").rmdir()
+    assert "cd " not in report(load([moved / "a"]))["report.md"].decode()
