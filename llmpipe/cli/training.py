@@ -1,4 +1,4 @@
-"""Commands that make training data."""
+"""Commands that make training data, and train on it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from llmpipe.cli.build_sft import build_sft
 from llmpipe.cli.options import AsJson, DryRun, Force, Out, Seed
 from llmpipe.cli.output import Stage
+from llmpipe.cli.train import train
 
 _PANEL = "Training data"
 
@@ -17,6 +18,7 @@ _PANEL = "Training data"
 def register(app: typer.Typer) -> None:
     app.command("build-sft", rich_help_panel=_PANEL)(build_sft)
     app.command("pack", rich_help_panel=_PANEL)(pack)
+    app.command("train", rich_help_panel=_PANEL)(train)
 
 
 def pack(

@@ -17,6 +17,12 @@ def find_model(name: str) -> Path:
     for path in (Path(name), Path("models", name)):
         if path.is_dir():
             downloaded_repo(path)
+            if (path / "adapter_config.json").is_file():
+                raise UserError(
+                    f"{path} is an adapter, not a whole model",
+                    "llmpipe train without --adapter; vLLM serves it as it is: "
+                    f"vllm serve BASE --enable-lora --lora-modules NAME={path}",
+                )
             if not (path / "config.json").is_file():
                 raise UserError(
                     f"{path} is no model folder: it has no config.json",

@@ -5,7 +5,7 @@ A plugin room is a package such as ``llmpipe.engines``; a plugin is a module in 
 new file is a new plugin. Names are written with dashes on the command line (``reasoning-gym``) and
 with underscores as files. Another package offers one by an entry point in the group
 ``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``, ``llmpipe.trackers``,
-``llmpipe.exporters``).
+``llmpipe.exporters``, ``llmpipe.trainers``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _CONSTANT = {
     "recipes": "RECIPE",
     "trackers": "TRACKER",
     "exporters": "EXPORTER",
+    "trainers": "TRAINER",
 }
 # How one is asked for; a task's name may come with the rows, too.
 _FLAG = {"engines": "--engine ", "trackers": "--track ", "exporters": "--to "}

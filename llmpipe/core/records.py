@@ -321,6 +321,38 @@ class PackedRow(_Row):
     loss_weights: Sequence[float] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainStep(_Row):
+    """An optimizer step of a training, or (step 0) how the model was before the first.
+
+    ``loss`` is the mean over the step's trained tokens, before it; ``eval_loss`` over those held
+    out, after it, where they were looked at. ``grad_norm`` is from before clipping. ``tokens`` went
+    through the model up to here, padding and what carries no loss among them, in ``seconds``.
+    """
+
+    SCHEMA: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("step", pa.int64()),
+            ("epoch", pa.float64()),
+            ("loss", pa.float64()),
+            ("eval_loss", pa.float64()),
+            ("learning_rate", pa.float64()),
+            ("grad_norm", pa.float64()),
+            ("tokens", pa.int64()),
+            ("seconds", pa.float64()),
+        ]
+    )
+
+    step: int
+    epoch: float
+    loss: float | None = None
+    eval_loss: float | None = None
+    learning_rate: float | None = None
+    grad_norm: float | None = None
+    tokens: int = 0
+    seconds: float = 0.0
+
+
 class AnswerClass(TypedDict):
     """Equal answers to a problem, by the samples that gave them."""
 
@@ -380,7 +412,17 @@ class ProblemScore(_Row):
 
 
 RECORDS: Mapping[str, type[Record]] = {
-    r.__name__: r for r in (Problem, Rollout, Verdict, Conversation, Pair, PackedRow, ProblemScore)
+    r.__name__: r
+    for r in (
+        Problem,
+        Rollout,
+        Verdict,
+        Conversation,
+        Pair,
+        PackedRow,
+        TrainStep,
+        ProblemScore,
+    )
 }
 
 

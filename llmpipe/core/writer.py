@@ -95,8 +95,12 @@ class Writer:
 
     def attach(self, name: str, text: str) -> None:
         """Put a further file beside the rows; it is listed in the manifest."""
-        (self._folder / name).write_text(text, encoding="utf-8")
+        self.file(name).write_text(text, encoding="utf-8")
+
+    def file(self, name: str) -> Path:
+        """Where a further file beside the rows is to be put; it is listed in the manifest."""
         self._attached.append(name)
+        return self._folder / name
 
     def table(self, name: str, schema: pa.Schema) -> Table:
         """A further Parquet file beside the rows, there even without a row of its own."""

@@ -1,0 +1,1 @@
+"""What trains a model, one method a file, each with a ``TRAINER``."""

@@ -1,0 +1,165 @@
+"""TRL's `SFTTrainer` on packed rows, with loss weights, an exact eval loss, and sealed checkpoints.
+
+TRL has no loss weights, takes the mean of micro batches' means for its eval loss, and tells its
+makers of every run.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from trl import SFTTrainer
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+from llmpipe.core.errors import UserError
+from llmpipe.trainers._checkpoints import seal
+from llmpipe.trainers._interrupt import Interrupt
+from llmpipe.trainers._job import Watch
+
+
+@dataclass
+class Collator(DataCollatorForLanguageModeling):  # type: ignore[misc]
+    """Rows end to end as one sequence, whose positions begin again with each segment."""
+
+    padding_free: bool = True
+
+    def torch_call(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = super().torch_call(examples)
+        if "loss_weights" in examples[0]:
+            weights = [torch.tensor(e["loss_weights"], dtype=torch.float32) for e in examples]
+            batch["loss_weights"] = torch.cat(weights)[None]
+        return batch
+
+
+class PackedTrainer(SFTTrainer):  # type: ignore[misc]
+    """The loss is the mean over the trained tokens of a train batch, weighed where they are."""
+
+    def _send_telemetry(self) -> None:
+        """Nobody is told."""
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Checkpoints need none."""
+
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> Any:
+        """The micro batches of a step, their weights scaled to the mean 1 over its tokens."""
+        batches, tokens = super().get_batch_samples(epoch_iterator, num_batches, device)
+        if batches and "loss_weights" in batches[0]:
+            weight = sum(batch["loss_weights"].sum() for batch in batches)
+            weight = self.accelerator.gather(weight.to(device)).sum()
+            for batch in batches:
+                batch["loss_weights"] = batch["loss_weights"] * (tokens / weight)
+        return batches, tokens
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: Any,
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        inputs = dict(inputs)
+        weights = inputs.pop("loss_weights", None)
+        penalty = None
+
+        def forward(**given: Any) -> Any:
+            nonlocal penalty
+            outputs = model(**given)
+            if self.adaptive:
+                # PEFT adds AdaLoRA's own term to a loss that TRL doesn't look at.
+                mean = -outputs.log_probs.sum() / outputs.label_mask.sum().clamp(min=1)
+                penalty = outputs.loss - mean
+            if weights is not None:
+                outputs.log_probs = outputs.log_probs * weights[:, 1:]
+            return outputs
+
+        loss = super().compute_loss(forward, inputs, num_items_in_batch=num_items_in_batch)
+        if self.model.training and penalty is not None:
+            loss = loss + penalty / self.current_gradient_accumulation_steps
+        return loss
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether ranks move from map to map as training goes on."""
+        return getattr(self.model, "peft_type", None) == "ADALORA"
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
+        """The mean loss over the trained tokens of all held-out rows."""
+        model = self.model_wrapped  # which computes in the dtype that training does
+        training = model.training
+        model.eval()
+        sums = torch.zeros(2, dtype=torch.float64, device=self.args.device)
+        for batch in self.get_eval_dataloader():
+            batch = self._prepare_inputs(batch)
+            weights = batch.pop("loss_weights", None)
+            with torch.no_grad(), self.compute_loss_context_manager():
+                outputs = model(**batch, use_cache=False, fused_lm_head=True)
+            weights = outputs.label_mask if weights is None else weights[:, 1:]
+            sums += torch.stack(
+                [-(outputs.log_probs.double() * weights).sum(), weights.double().sum()]
+            )
+        total, weight = self.accelerator.reduce(sums).tolist()
+        metrics = {f"{metric_key_prefix}_loss": total / weight}
+        model.train(training)
+        self.log(dict(metrics))
+        return metrics
+
+
+class Follow(TrainerCallback):  # type: ignore[misc]
+    """Tells of steps, seals checkpoints, ends on Ctrl-C, and on a loss that is no number."""
+
+    def __init__(self, watch: Watch, interrupt: Interrupt, trainer: PackedTrainer) -> None:
+        self._watch = watch
+        self._interrupt = interrupt
+        self._trainer = trainer
+        self._began = 0.0
+        self._before = 0.0
+        self._tokens_before = 0
+
+    @property
+    def seconds(self) -> float:
+        """In training, over all runs."""
+        return self._before + time.monotonic() - self._began
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        if state.log_history:
+            last = state.log_history[-1]
+            self._before, self._tokens_before = last["seconds"], last["tokens"]
+        self._trainer._total_train_tokens = self._tokens_before
+        self._began = time.monotonic()
+        self._watch(state.global_step, state.max_steps)
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **rest: Any
+    ) -> None:
+        tokens = self._trainer._total_train_tokens
+        state.log_history[-1] |= {"seconds": round(self.seconds, 3), "tokens": tokens}
+        shown = ("loss", "eval_loss", "learning_rate", "grad_norm")
+        figures = {name: logs[name] for name in shown if name in logs}
+        if wrong := [n for n, v in figures.items() if not math.isfinite(v)]:
+            raise UserError(
+                f"the {wrong[0].replace('_', ' ')} of step {state.global_step} is "
+                f"{figures[wrong[0]]}: training came apart",
+                "a lower --learning-rate, a longer --warmup-ratio, or --dtype float32",
+            )
+        rate = (tokens - self._tokens_before) / (time.monotonic() - self._began)
+        self._watch(state.global_step, state.max_steps, **figures, tokens_per_second=round(rate))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
+        if self._interrupt.pressed:
+            control.should_save = control.should_training_stop = True
+        return control
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        if self._trainer.adaptive:
+            self._trainer.model.base_model.update_and_allocate(state.global_step)
+
+    def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        if state.is_world_process_zero:
+            seal(Path(args.output_dir, f"checkpoint-{state.global_step}"))

@@ -1,0 +1,355 @@
+"""Supervised fine-tuning of all weights, or of an adapter, by TRL and PEFT."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import logging
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from llmpipe.algo.prompts import load_tokenizer
+from llmpipe.core.errors import UserError
+from llmpipe.core.libraries import needs
+from llmpipe.core.records import TrainStep
+from llmpipe.trainers._adapters import adapter, merged, save_adapter
+from llmpipe.trainers._checkpoints import last_whole, remove_torn
+from llmpipe.trainers._interrupt import Interrupt
+from llmpipe.trainers._job import Job, Outcome, Settings, Watch
+
+log = logging.getLogger(__name__)
+
+_HINT = "pip install 'llmpipe[train]'"
+_COLUMNS = ["input_ids", "labels", "seq_lengths"]
+_MOST_CHECKPOINTS = 2
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_NO_SPACE = ("No space left", "Disk quota exceeded", "PytorchStreamWriter", "os error 28")
+
+
+class SftTrainer:
+    """TRL's `SFTTrainer`, whose segments don't see each other (`_trl`)."""
+
+    libraries = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
+
+    def begun(self, folder: str) -> int | None:
+        found = last_whole(Path(folder, "checkpoints"))
+        return found[0] if found else None
+
+    def check(self, settings: Settings) -> None:
+        for library in ("torch", "trl", "peft", "accelerate"):
+            if not _installed(library):
+                raise UserError(f"{library} is not installed", _HINT)
+        if settings.lora and settings.lora.kind == "qlora" and not _installed("bitsandbytes"):
+            raise UserError("bitsandbytes is not installed", "pip install bitsandbytes")
+
+    def train(self, job: Job, watch: Watch) -> Outcome:
+        folder, checkpoints = Path(job.folder, "model"), Path(job.folder, "checkpoints")
+        remove_torn(checkpoints)
+        resumed = last_whole(checkpoints)
+        with _one_line(job.folder), Interrupt() as interrupt:
+            trainer, dtype = prepare(job, begins=not resumed)
+            _follow(trainer, watch, interrupt)
+            _say(trainer)
+            if resumed:
+                log.info("going on from step %d of %d", resumed[0], trainer.args.max_steps)
+            try:
+                trainer.train(resume_from_checkpoint=str(resumed[1]) if resumed else None)
+            except BaseException:
+                remove_torn(checkpoints)  # what fills a disk is to be gone
+                raise
+            if (done := trainer.state.global_step) < trainer.args.max_steps:
+                log.warning(
+                    "stopped: %d of %d steps are kept in %s; the same command goes on from there",
+                    done,
+                    trainer.args.max_steps,
+                    job.folder,
+                )
+                raise KeyboardInterrupt
+            steps = _log(trainer.state.log_history)
+            figures, details = _figures(trainer, steps), _details(trainer)
+            _save(trainer, job, dtype, folder)
+        return Outcome(folder=str(folder), steps=steps, figures=figures, details=details)
+
+
+TRAINER = SftTrainer()
+
+
+def prepare(job: Job, *, begins: bool) -> tuple[Any, Any]:
+    """The trainer of a job, and the dtype that its model's weights are in.
+
+    ``begins`` has it look at the held-out rows before the first step.
+
+    Raises:
+        UserError: no such libraries, or a model that can't be loaded or trained in this dtype.
+    """
+    with needs("trl", _HINT):
+        _environment()
+        import torch
+        import transformers
+
+        from llmpipe.trainers._trl import Collator, PackedTrainer
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    settings = job.settings
+    _check_dtype(torch, settings)
+    rows, held_out = _rows(job)
+    in_epoch, total = _steps(settings, len(rows))
+    model, dtype = _model(torch, job)
+    trainer = PackedTrainer(
+        model=model,
+        args=_arguments(torch, job, in_epoch, total, begins=begins),
+        data_collator=Collator(pad_token_id=0),
+        train_dataset=rows,
+        eval_dataset=held_out,
+        processing_class=load_tokenizer(Path(job.model)),
+        peft_config=adapter(settings, total) if settings.lora else None,
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    return trainer, dtype
+
+
+def _follow(trainer: Any, watch: Watch, interrupt: Interrupt) -> None:
+    from llmpipe.trainers._trl import Follow
+
+    trainer.add_callback(Follow(watch, interrupt, trainer))
+
+
+def _say(trainer: Any) -> None:
+    """The train batch as DeepSpeed states it."""
+    args = trainer.args
+    log.info(
+        "%d steps; train batch of %d rows = micro batch %d x accumulation %d x %d %s",
+        args.max_steps,
+        _train_batch(trainer),
+        args.per_device_train_batch_size,
+        args.gradient_accumulation_steps,
+        args.world_size,
+        "GPU" if trainer.model.device.type == "cuda" else trainer.model.device.type.upper(),
+    )
+
+
+def _train_batch(trainer: Any) -> int:
+    args = trainer.args
+    rows: int = args.per_device_train_batch_size * args.gradient_accumulation_steps
+    return rows * int(args.world_size)
+
+
+def _environment() -> None:
+    """Before torch is there: threads that wait are not to stall others, and one GPU is used."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if "WORLD_SIZE" not in os.environ and visible != "":
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[0] if visible else "0"
+
+
+def _check_dtype(torch: Any, settings: Settings) -> None:
+    if settings.dtype != "bfloat16" or not torch.cuda.is_available():
+        return
+    if not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise UserError(f"{torch.cuda.get_device_name()} has no bfloat16", "--dtype float32")
+
+
+def _rows(job: Job) -> tuple[Any, Any]:
+    """The rows to train on, and those held out: mapped into memory from a copy in the folder."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    columns = [*_COLUMNS, *(["loss_weights"] if job.weighted else [])]
+    rows = datasets.Dataset.from_parquet(
+        list(job.rows), columns=columns, cache_dir=str(Path(job.folder, "rows"))
+    )
+    if not job.held_out:
+        return rows, None
+    held_out = set(job.held_out)
+    return (
+        rows.select([i for i in range(len(rows)) if i not in held_out]),
+        rows.select(sorted(held_out)),
+    )
+
+
+def _steps(settings: Settings, rows: int) -> tuple[int, int]:
+    """Optimizer steps in an epoch and in all; an epoch's last takes what rows are left."""
+    batch = settings.micro_batch_size * settings.gradient_accumulation
+    in_epoch = math.ceil(rows / batch)
+    return in_epoch, settings.max_steps or math.ceil(settings.epochs * in_epoch)
+
+
+def _arguments(torch: Any, job: Job, in_epoch: int, total: int, *, begins: bool) -> Any:
+    from trl import SFTConfig
+
+    gpu, settings, evaluates = torch.cuda.is_available(), job.settings, bool(job.held_out)
+    return SFTConfig(
+        output_dir=str(Path(job.folder, "checkpoints")),
+        max_steps=total,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=math.ceil(settings.warmup_ratio * total),
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        per_device_train_batch_size=settings.micro_batch_size,
+        per_device_eval_batch_size=settings.micro_batch_size,
+        gradient_accumulation_steps=settings.gradient_accumulation,
+        bf16=settings.dtype == "bfloat16",
+        gradient_checkpointing=settings.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
+        seed=settings.seed,
+        data_seed=settings.seed,
+        eval_strategy="steps" if evaluates else "no",
+        eval_steps=in_epoch,
+        eval_on_start=evaluates and begins,
+        save_strategy="steps",
+        save_steps=settings.save_every,
+        save_total_limit=_MOST_CHECKPOINTS,
+        logging_steps=1,
+        logging_nan_inf_filter=False,  # else a loss that is no number reads as 0
+        max_length=None,  # nothing is to be cut
+        dataset_kwargs={"skip_prepare_dataset": True},
+        remove_unused_columns=False,
+        dataloader_pin_memory=gpu,
+        disable_tqdm=True,
+        report_to=[],
+        use_cpu=not gpu,
+    )
+
+
+def _model(torch: Any, job: Job) -> tuple[Any, Any]:
+    """The model to be trained, and the dtype that its own weights are in.
+
+    Weights that are trained are held in float32: in bfloat16 most updates would round to nothing.
+    """
+    from transformers import AutoConfig
+
+    settings = job.settings
+    own = AutoConfig.from_pretrained(job.model, local_files_only=True).dtype or torch.float32
+    compute = torch.bfloat16 if settings.dtype == "bfloat16" else torch.float32
+    given: dict[str, Any] = {"dtype": compute if settings.lora else torch.float32}
+    if settings.lora and settings.lora.kind == "qlora":
+        from transformers import BitsAndBytesConfig
+
+        given["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=compute,
+        )
+    if torch.cuda.is_available() and compute == torch.bfloat16 and _installed("flash_attn"):
+        given["attn_implementation"] = "flash_attention_2"
+    return _load(job, **given), own
+
+
+def _load(job: Job, **given: Any) -> Any:
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM
+
+    try:
+        model, found = AutoModelForCausalLM.from_pretrained(
+            job.model, local_files_only=True, output_loading_info=True, **given
+        )
+        if found["missing_keys"]:  # they would be random
+            raise ValueError(f"it has no weights for {sorted(found['missing_keys'])[0]}")
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as e:
+        raise UserError(
+            f"transformers can't load {job.model}: {_first_line(e)}",
+            "download the model again, or use another",
+        ) from e
+    return model
+
+
+def _save(trainer: Any, job: Job, dtype: Any, folder: Path) -> None:
+    """Weights in the dtype that the model came in, or an adapter's alone."""
+    import torch
+
+    lora = job.settings.lora
+    if folder.exists():
+        shutil.rmtree(folder)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    if lora:
+        alone = Path(job.folder, "adapter") if lora.merge else folder
+        save_adapter(model, job, alone)
+        if not lora.merge:
+            return
+        # The sum is taken in float32, of the weights as they came: not as they were quantized.
+        model = merged(_load(job, dtype=torch.float32), alone)
+    model.to(dtype).save_pretrained(folder)
+
+
+def _log(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of `TrainStep`: the held-out loss after a step is in the row of that step."""
+    rows: dict[int, dict[str, Any]] = {}
+    for entry in history:
+        row = rows.setdefault(entry["step"], {"step": entry["step"]})
+        row |= {f.name: entry[f.name] for f in fields(TrainStep) if f.name in entry}
+    return list(rows.values())
+
+
+def _figures(trainer: Any, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    import torch
+
+    parameters = [p.numel() for p in trainer.model.parameters() if p.requires_grad]
+    losses = [row["loss"] for row in steps if "loss" in row]
+    held_out = [row["eval_loss"] for row in steps if "eval_loss" in row]
+    tokens, seconds = steps[-1]["tokens"], steps[-1]["seconds"]
+    figures = {
+        "steps": trainer.state.global_step,
+        "train_batch": _train_batch(trainer),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+        "tokens": tokens,
+        "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
+        "trained_parameters": sum(parameters),
+    }
+    if held_out:
+        figures |= {"eval_loss_first": held_out[0], "eval_loss": held_out[-1]}
+    if torch.cuda.is_available():
+        figures["peak_gpu_bytes"] = torch.cuda.max_memory_allocated()
+    return figures
+
+
+def _details(trainer: Any) -> dict[str, Any]:
+    import torch
+
+    gpu = torch.cuda.is_available()
+    return {
+        "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "attention": trainer.model.config._attn_implementation,
+    }
+
+
+def _installed(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
+
+
+def _first_line(e: BaseException) -> str:
+    return (str(e) or type(e).__name__).splitlines()[0]
+
+
+@contextlib.contextmanager
+def _one_line(folder: str) -> Iterator[None]:
+    """What the libraries raise where memory or space is out, as the user's to put right."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as e:  # torch's, safetensors' and Python's own errors have no common class
+        said = str(e)
+        if isinstance(e, MemoryError) or any(word in said.lower() for word in _NO_MEMORY):
+            raise UserError(
+                "there is no memory for a step",
+                "a smaller --micro-batch-size with more --gradient-accumulation, "
+                "--gradient-checkpointing, --lora-rank 16, or llmpipe pack with a smaller "
+                "--max-length",
+            ) from e
+        if getattr(e, "errno", None) in _FULL or any(word in said for word in _NO_SPACE):
+            raise UserError(
+                f"a checkpoint can't be written in {folder}: no space left",
+                "free some space; the same command goes on from the last checkpoint",
+            ) from e
+        raise

@@ -1,0 +1,114 @@
+"""Training of a tiny model: what it makes, what it refuses, and that it goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helpers import make_artifact
+from tiny_model import make_tiny_model, pack_sums
+
+from llmpipe.core.artifact import Artifact
+from llmpipe.core.errors import UserError
+from llmpipe.core.paths import find_model
+from llmpipe.core.records import PackedRow, TrainStep
+from llmpipe.core.run import Mode
+from llmpipe.stages.train import plan, run
+
+pytest.importorskip("trl", reason="trl is not installed")
+pytest.importorskip("peft", reason="peft is not installed")
+
+FAST = {"dtype": "float32", "gradient_checkpointing": False, "learning_rate": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
+
+
+@pytest.fixture(scope="module")
+def trained(model: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = plan(epochs=3, gradient_accumulation=2, eval_share=0.2, **FAST)
+    return run(config, rows, model, tmp_path_factory.mktemp("trained") / "out", Mode()).out
+
+
+def test_a_model_learns_and_is_a_model_folder(model: Path, rows: Path, trained: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    assert find_model(str(trained)) == trained
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        assert (trained / name).read_bytes() == (model / name).read_bytes()
+    before, after = (
+        AutoModelForCausalLM.from_pretrained(folder, dtype="auto") for folder in (model, trained)
+    )
+    assert after.dtype == before.dtype == torch.bfloat16
+    assert after.state_dict().keys() == before.state_dict().keys()
+    assert not torch.equal(after.lm_head.weight, before.lm_head.weight)
+
+    made = Artifact.open(trained, TrainStep)
+    steps = list(made.iter_rows(TrainStep))
+    assert [step.step for step in steps] == list(range(len(steps)))
+    held_out = [step.eval_loss for step in steps if step.eval_loss is not None]
+    assert len(held_out) == 4  # before, and after each epoch
+    assert held_out[-1] < 0.7 * held_out[0]
+    figures = made.manifest.figures
+    assert (figures["eval_loss_first"], figures["eval_loss"]) == (held_out[0], held_out[-1])
+    assert figures["loss_last"] < 0.7 * figures["loss_first"]
+    sizes = [len(row.input_ids) for row in Artifact.open(rows).iter_rows(PackedRow)]
+    assert figures["tokens"] == steps[-1].tokens < 3 * sum(sizes)
+    assert made.manifest.inputs["model"]["digest"] != ""
+
+
+def test_the_same_again_is_up_to_date(model: Path, rows: Path, trained: Path) -> None:
+    config = plan(epochs=3, gradient_accumulation=2, eval_share=0.2, **FAST)
+    assert run(config, rows, model, trained, Mode()).up_to_date
+    with pytest.raises(UserError, match="made with other settings: seed was 0, is now 1"):
+        run(replace(config, seed=1), rows, model, trained, Mode())
+
+
+def test_rows_that_do_not_fit_the_model_are_refused(
+    model: Path, rows: Path, tmp_path: Path
+) -> None:
+    config = plan(**FAST)
+    short = make_tiny_model(tmp_path / "short", max_position_embeddings=64)
+    with pytest.raises(UserError, match=r"packed to 128 tokens, but .* has a context of 64"):
+        run(config, rows, short, tmp_path / "out", Mode())
+    (short / "chat_template.jinja").write_text("{{ messages }}")
+    with pytest.raises(UserError, match=r"another tokenizer than .* has \(chat_template.jinja\)"):
+        run(config, rows, short, tmp_path / "out", Mode())
+    empty = make_artifact(tmp_path / "empty", [], record=PackedRow)
+    with pytest.raises(UserError, match="has nothing to learn"):
+        run(config, empty, model, tmp_path / "out", Mode())
+    settings = json.loads((model / "config.json").read_text())
+    (short / "chat_template.jinja").write_text((model / "chat_template.jinja").read_text())
+    (short / "config.json").write_text(json.dumps({**settings, "quantization_config": {}}))
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    for given, said in (
+        ({"epochs": 0}, "epochs is 0, but must be over 0"),
+        ({"eval_share": 1.0}, "eval-share is 1.0, but must be at least 0 and below 1"),
+        ({"max_steps": 0}, "max-steps is 0, but must be at least 1"),
+        ({"learning_rate": float("nan")}, "learning-rate is nan"),
+        ({"lora_rank": 0}, "lora-rank is 0"),
+        ({"lora_alpha": 8}, "settings of an adapter are given, but no rank"),
+        ({"merge": False}, "settings of an adapter are given, but no rank"),
+    ):
+        with pytest.raises(UserError, match=said):
+            plan(**given)
+
+
+def test_defaults_are_the_fields_own() -> None:
+    assert plan().learning_rate == 1e-5
+    adapter = plan(lora_rank=16)
+    assert (adapter.learning_rate, adapter.lora.alpha) == (1e-4, 32)
