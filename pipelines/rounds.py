@@ -1,0 +1,105 @@
+"""What rft.sh says of its rounds.
+
+rounds.py gained EVAL_BEFORE EVAL_AFTER    exit code 0, or 3 where nothing was gained for sure
+rounds.py table OUT EVAL...                pass@k of each round, and that no problem was seen before
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from llmpipe.core.artifact import Artifact
+from llmpipe.core.records import ProblemScore
+from llmpipe.stages.compare import Config, run
+
+_LAST_NUMBER = "-last-number"  # ends the name of an eval of the same answers, read otherwise
+
+
+def gained(before: Path, after: Path) -> tuple[bool, str]:
+    """Whether pass@1 rose by more than chance explains, and that in words.
+
+    It did where the whole interval of the paired difference, for new problems, is above zero.
+    """
+    (_, row) = run(Config(metrics=("pass@1",)), [[before], [after]]).rows["pass@1"]
+    found = row.difference
+    assert found, "both have pass@1"
+    rose = found.low > 0
+    said = (
+        f"{after.name} to {before.name}: pass@1 {_points(found.value)} points, 95 % interval of "
+        f"the difference {_points(found.low)} to {_points(found.high)}: "
+        f"{'a gain' if rose else 'no gain for sure'}"
+    )
+    return rose, said
+
+
+def table(out: Path, evals: Sequence[Path]) -> Iterator[str]:
+    """A line a round, and where the problems are from."""
+    results = [_results(path) for path in evals]
+    columns = {"in the box": results}
+    others = [path.with_name(path.name + _LAST_NUMBER) for path in evals]
+    if all(path.is_dir() for path in others):
+        columns["by the last number"] = [_results(path) for path in others]
+    metrics = [name for name in results[0]["metrics"] if name.startswith("pass@")]
+    rows = [["", *(f"{name} {how}" for how in columns for name in metrics), "cut off"]]
+    for i, path in enumerate(evals):
+        figures = [
+            _metric(each[i]["metrics"][name]) for each in columns.values() for name in metrics
+        ]
+        rows.append([path.name, *figures, f"{results[i]['rates']['truncated']:.1%}"])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield f"{results[0]['problems']} held-out problems, {results[0]['n']} answers to each."
+    yield "In percent, with 95 % intervals for new problems of this kind:"
+    yield ""
+    for row in rows:
+        yield "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+    yield ""
+    tested = {score.problem_id for score in Artifact.open(evals[0]).iter_rows(ProblemScore)}
+    for folder in (out / "warm-start", out):
+        if (folder / "clean").is_dir():
+            yield _trained_on(folder, tested)
+
+
+def _trained_on(folder: Path, tested: set[str]) -> str:
+    """How many of the problems in a folder were found held out, by dedupe's own count."""
+    clean = Artifact.open(folder / "clean")
+    read = clean.manifest.counts["read"]
+    hits = clean.manifest.figures["contaminated"]
+    ids = {i for batch in clean.batches(["id"]) for i in batch.column("id").to_pylist()}
+    return (
+        f"{folder / 'clean'}: of {read} problems to train on, dedupe dropped {hits} as held out "
+        f"(the same, or part of one); of the {len(ids)} that are left, {len(ids & tested)} are"
+    )
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}"
+
+
+def _metric(metric: Mapping[str, float | None]) -> str:
+    value, low, high = (metric[name] for name in ("value", "low", "high"))
+    if value is None or low is None or high is None:
+        return "-"
+    return f"{100 * value:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _results(path: Path) -> dict[str, Any]:
+    results: dict[str, Any] = json.loads((path / "results.json").read_text(encoding="utf-8"))
+    return results
+
+
+def main(command: str, *paths: str) -> int:
+    given = [Path(path) for path in paths]
+    if command == "table":
+        print("\n".join(table(given[0], given[1:])))
+        return 0
+    rose, said = gained(*given)
+    print(said, file=sys.stderr)
+    return 0 if rose else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

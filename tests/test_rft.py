@@ -1,0 +1,160 @@
+"""The loop on a tiny model and scripted answers: killed, resumed, ended early, gone on with."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from helpers import problem, rollout, verdicts_of
+from tiny_model import make_tiny_model
+
+from llmpipe.cli.show import find
+from llmpipe.core.run import Mode
+from llmpipe.stages import score
+
+ROOT = Path(__file__).parents[1]
+ROUNDS = ROOT / "pipelines/rounds.py"
+
+
+def start(out: Path, model: Path, **settings: str) -> subprocess.Popen[str]:
+    given = {
+        "BIN": str(Path(sys.executable).parent),
+        "OUT": str(out),
+        "MODEL": str(model),
+        "ENGINE": "scripted",
+        "SAMPLE": "--engine-arg p_correct=0.7 --engine-arg delay=0.02",
+        "PREPARE": "--limit 24 --recipe-arg levels=1 --recipe-arg families=chain_sum,gcd",
+        "HELD_OUT": "8",
+        "N": "2",
+        "K": "1,2",
+        "TRAIN": "--max-steps 2 --no-gradient-checkpointing",
+        "COLUMNS": "160",
+        **settings,
+    }
+    return subprocess.Popen(
+        ["bash", str(ROOT / "pipelines/rft.sh")],
+        env={**os.environ, **given},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(run: subprocess.Popen[str]) -> str:
+    said, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, said[-3000:]
+    return said
+
+
+def kill(run: subprocess.Popen[str], when: Callable[[], bool]) -> None:
+    """Kill the script and all that it started, once ``when`` is true."""
+    with run:
+        while run.poll() is None and not when():
+            time.sleep(0.005)
+        assert run.poll() is None, "it ended before"
+        os.killpg(run.pid, signal.SIGKILL)
+
+
+def lines(file: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return file.read_bytes().count(b"\n")
+    return 0
+
+
+def made(out: Path) -> dict[str, int]:
+    """When each artifact was written."""
+    return {
+        a.path.relative_to(out).as_posix(): (a.path / "manifest.json").stat().st_mtime_ns
+        for a in find(out)
+    }
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return pq.read_table(folder / "data").to_pylist()
+
+
+@pytest.mark.slow
+def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
+    out, tiny = tmp_path / "out", make_tiny_model(tmp_path / "tiny")
+    journal = out / "round-1/rollouts.partial/journal.jsonl"
+    kill(start(out, tiny, ROUNDS="3"), lambda: lines(journal) > 20)
+    sampled, before = journal.read_bytes(), made(out)
+    kill(start(out, tiny, ROUNDS="3"), (out / "round-1/model.partial").is_dir)
+    # What was sampled before is in the table as it was.
+    kept = {(row["problem_id"], row["sample"]): row for row in rows(out / "round-1/rollouts")}
+    assert len(kept) == 48
+    for line in sampled.splitlines()[1:-1]:
+        row = json.loads(line)
+        assert kept[row["problem_id"], row["sample"]]["completion"] == row["completion"]
+    before = {**made(out), **before}
+    said = finish(start(out, tiny, ROUNDS="3"))
+    assert before.items() <= made(out).items()
+
+    # A model that answers as before gains nothing: no second round.
+    assert "round-1 to round-0: pass@1 +0.0 points" in said
+    assert "no gain for sure" in said
+    assert not (out / "round-2").exists()
+    assert "of the 24 that are left, 0 are" in said
+
+    # Another round, if it is asked for, with the model of the first.
+    before = made(out)
+    finish(start(out, tiny, FROM="last", STOP="no"))
+    assert before.items() <= made(out).items()
+    manifest = json.loads((out / "round-2/model/manifest.json").read_text())
+    assert manifest["inputs"]["model"]["path"] == "../../round-1/model"
+    results = json.loads((out / "evals/round-2-last-number/results.json").read_text())
+    assert results["settings"]["model"].endswith("round-2/model")
+    assert (out / "report/report.html").is_file()
+    # What round 1 solved and round 2 didn't is still trained on; of the set's own there is nothing.
+    first, second = (
+        {row["id"]: row["solution"] for row in rows(out / f"round-{r}/selected")} for r in (1, 2)
+    )
+    assert {name for name, text in first.items() if text} <= {n for n, t in second.items() if t}
+    assert None in first.values()
+
+
+def an_eval(folder: Path, right: Sequence[int]) -> Path:
+    """Of problems with so many right answers of eight."""
+    asked = [problem(f"p{i}") for i in range(len(right))]
+    given = [
+        (rollout(each.id, s, f"{s}."), "correct" if s < c else "wrong")
+        for each, c in zip(asked, right, strict=True)
+        for s in range(8)
+    ]
+    verdicts = verdicts_of(folder / "from", given, problems=asked)
+    score.run(score.Config(k=(1, 8)), verdicts, folder / "eval", Mode())
+    return folder / "eval"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "said"),
+    [
+        ([2] * 20, [4] * 20, 0, "+25.0 points"),
+        ([4] * 20, [2] * 20, 3, "-25.0 points"),
+        # Six of eight problems won, and yet it may be chance.
+        ([4] * 8, [5, 5, 5, 5, 5, 5, 4, 0], 3, "+3.1 points"),
+    ],
+)
+def test_what_counts_as_a_gain(
+    before: Sequence[int], after: Sequence[int], code: int, said: str, tmp_path: Path
+) -> None:
+    evals = [an_eval(tmp_path / "a", before), an_eval(tmp_path / "b", after)]
+    done = subprocess.run(
+        [sys.executable, str(ROUNDS), "gained", *map(str, evals)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
