@@ -99,7 +99,8 @@ class Engine(LoadedEngine, Protocol):
     """What an engine's file has as ``ENGINE``: a class, whose instance is the engine loaded.
 
     Heavy imports happen in ``__init__``, which raises `UserError` where the model or the library is
-    missing.
+    missing. An instance may count its ``steps``, in an attribute of that name: in a process of its
+    own it is started again where it has requests and the count stands still for too long.
     """
 
     local_model: ClassVar[bool]

@@ -5,8 +5,11 @@ nothing of each other. Each is handed about twice what it draws side by side; ne
 queue no more than that and than its share of what is left, so that all end together.
 
 One that ends, whatever the reason, is started again, and what it had is handed out again (see
-`FleetQueue`). With this process all of them end: by `Fleet.close`, and where this process is killed
-by the kernel (see `llmpipe.engines._fleet_child`).
+`FleetQueue`). So is one that hangs: while it loads or has requests it says every few seconds that
+it runs, and it is killed after ``LLMPIPE_ENGINE_TIMEOUT`` seconds without a word.
+
+With this process all of them end: by `Fleet.close`, and where this process is killed by the kernel
+(see `llmpipe.engines._fleet_child`).
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from llmpipe.engines._fleet_queue import MOST_DEATHS, FleetQueue
 log = logging.getLogger(__name__)
 
 _LOOK = 0.5  # seconds between two looks at who is alive
+_BEAT = 5.0  # seconds between two signs of life of one that works
+_TIMEOUT = 1800.0  # seconds without one, by default: the first step may compile for many minutes
 _PATIENCE = 10.0  # seconds for an engine to end by itself
 _STARTS = 3  # of one that was never loaded
 _BARREN = 5  # lives in a row without an answer, of one that was
@@ -48,9 +53,10 @@ class Fleet:
         """Start all engines and wait until the first is loaded.
 
         Raises:
-            UserError: what an engine raises, or it ends while it loads.
+            UserError: what an engine raises, or it ends while it loads; or a bad time limit.
         """
         self._engine = (name, model, sampling, options)
+        self._timeout = _timeout()
         self._posts = _posts(groups)
         self._selector = selectors.DefaultSelector()
         self._processes: list[EngineProcess] = []
@@ -112,7 +118,7 @@ class Fleet:
             self._selector.close()
 
     def _start(self, post: Post) -> None:
-        process = EngineProcess(post, *self._engine)
+        process = EngineProcess(post, *self._engine, beat=min(_BEAT, self._timeout / 4))
         self._processes.append(process)
         self._selector.register(process.wire, selectors.EVENT_READ, process)
 
@@ -149,12 +155,18 @@ class Fleet:
             process.flush()
             self._watch(process)
             yield from self._hear(process, queue)
-        if time.monotonic() > self._looked + _LOOK:
-            self._looked = time.monotonic()
+        if (passed := time.monotonic() - self._looked) > _LOOK:
+            self._looked += passed
             # One may have ended whose end of the wire is held open by what it started.
             for process in [p for p in self._processes if not p.alive()]:
                 yield from self._hear(process, queue)
                 if process in self._processes:
+                    yield from self._replace(process, queue)
+            for process in list(self._processes):
+                # A longer time passed elsewhere: this process was stopped, or busy with an answer.
+                process.listened(min(passed, 2 * _LOOK))
+                if process.silent > self._timeout:
+                    process.reason = f"no sign of life for {self._timeout:g} s"
                     yield from self._replace(process, queue)
 
     def _hear(self, process: EngineProcess, queue: FleetQueue) -> Iterator[Generation]:
@@ -173,10 +185,10 @@ class Fleet:
             elif kind == "log":
                 level, name, text = value
                 logging.getLogger(name).log(level, "%s: %s", process.post, text)
-            elif process.post.number not in self._loaded:
-                raise UserError(*value)
-            else:
-                process.refusal = value[0]
+            elif kind == "refused":
+                if process.post.number not in self._loaded:
+                    raise UserError(*value)
+                process.reason = value[0]
         if over:
             yield from self._replace(process, queue)
 
@@ -208,6 +220,21 @@ class Fleet:
                 finish_reason="error",
                 error=f"{MOST_DEATHS} engine processes ended while they had it, the last: {how}",
             )
+
+
+def _timeout() -> float:
+    """Seconds after which an engine that says nothing counts as one that hangs."""
+    given = os.environ.get("LLMPIPE_ENGINE_TIMEOUT", "").strip()
+    try:
+        seconds = float(given or _TIMEOUT)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise UserError(
+            f"LLMPIPE_ENGINE_TIMEOUT is {given!r}, but must be a number of seconds over 0",
+            f"export LLMPIPE_ENGINE_TIMEOUT={_TIMEOUT:g}, or inf for no limit",
+        )
+    return seconds
 
 
 def _posts(groups: Sequence[Sequence[str]]) -> list[Post]:

@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from typing import IO, Any
 
@@ -50,12 +51,14 @@ def main(wire: int, lifeline: int, number: str, cores: set[int]) -> None:
 
 
 def _serve(tasks: IO[bytes], mouth: _Mouth) -> None:
-    name, model, sampling, options = receive(tasks)
+    seconds, name, model, sampling, options = receive(tasks)
+    pulse = _Pulse(mouth, seconds)
     try:
         engine: Engine = load("engines", name)(model, sampling, options)
     except UserError as e:
         mouth.say("refused", (e.message, e.hint))
         return
+    pulse.engine = engine
     mouth.say("ready", (engine.seats, dict(engine.describe())))
     inbox: Inbox[int] = Inbox()
     threading.Thread(target=_listen, args=(tasks, inbox), daemon=True).start()
@@ -113,6 +116,29 @@ class _Mouth(logging.Handler):
                 send(self._stream, words)
                 if word is None:
                     return
+
+
+class _Pulse:
+    """Tells the parent every few seconds that this process runs.
+
+    Of a loaded engine that counts its ``steps`` it tells only where these go on: a thread runs on
+    beside a call into a driver that never returns.
+    """
+
+    def __init__(self, mouth: _Mouth, seconds: float) -> None:
+        self.engine: Engine | None = None
+        self._mouth = mouth
+        self._seconds = seconds
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self) -> None:
+        before = None
+        while True:
+            time.sleep(self._seconds)
+            steps = getattr(self.engine, "steps", None)
+            if steps is None or steps != before:
+                self._mouth.say("beat", None)
+            before = steps
 
 
 def _end_with(lifeline: int) -> None:

@@ -48,16 +48,26 @@ class EngineProcess:
     """A process that loads an engine and answers what it is given."""
 
     def __init__(
-        self, post: Post, name: str, model: str, sampling: Sampling, options: Mapping[str, str]
+        self,
+        post: Post,
+        name: str,
+        model: str,
+        sampling: Sampling,
+        options: Mapping[str, str],
+        *,
+        beat: float,
     ) -> None:
+        """Start it; while it works it says something every ``beat`` seconds."""
         self.post = post
         self.seats = 0
         """Answers that it draws side by side; 0 until it is loaded."""
         self.has: dict[int, Asked] = {}
         """What it was given and has not answered."""
         self.answered = 0
-        self.refusal = ""
-        """Why it could not load the engine, where it said so."""
+        self.silent = 0.0
+        """Seconds that it was listened to, had something to do, and said nothing."""
+        self.reason = ""
+        """Why it ends, where that is known: it could not load the engine, or it hangs."""
         self.said = ""
         """What it wrote last, once it has ended."""
         self._mark = secrets.token_hex(8)
@@ -83,7 +93,7 @@ class EngineProcess:
         self.wire.setblocking(False)
         self._received = Received()
         self._unsent = bytearray()
-        self._send((name, model, sampling, options))
+        self._send((beat, name, model, sampling, options))
 
     @property
     def careful(self) -> bool:
@@ -96,6 +106,8 @@ class EngineProcess:
         return bool(self._unsent)
 
     def give(self, batch: Sequence[Asked]) -> None:
+        if not self.has:
+            self.silent = 0.0
         self.has |= {asked.number: asked for asked in batch}
         self._send([(asked.request, asked.number) for asked in batch])
 
@@ -121,6 +133,7 @@ class EngineProcess:
         words: list[tuple[str, Any]] = []
         try:
             while data := self.wire.recv(1 << 20):
+                self.silent = 0.0
                 for some in self._received.add(data):
                     words += some
         except BlockingIOError:
@@ -128,6 +141,11 @@ class EngineProcess:
         except ConnectionResetError:
             pass
         return words, True
+
+    def listened(self, seconds: float) -> None:
+        """It could have said something for as long; one with nothing to do has nothing to say."""
+        if self.has or not self.seats:
+            self.silent += seconds
 
     def alive(self) -> bool:
         return self._process.poll() is None
@@ -152,8 +170,8 @@ class EngineProcess:
             size = errors.seek(0, os.SEEK_END)
             errors.seek(max(0, size - _SAID))
             self.said = errors.read().decode(errors="replace").strip()
-        if self.refusal:
-            return self.refusal
+        if self.reason:
+            return self.reason
         code = self._process.returncode
         how = f"exit code {code}"
         if code is not None and code < 0:

@@ -126,6 +126,7 @@ class VllmEngine:
         self._seeds = sampling.seeds
         self._model = model
         self._numbers = itertools.count()
+        self.steps = 0  # by which a fleet knows that it does not hang
         self._try_sampling()
 
     @property
@@ -226,6 +227,7 @@ class VllmEngine:
             if isinstance(e, self._dead) or is_lost(e):
                 raise death(e, self._config) from e
             raise
+        self.steps += 1
         return outputs
 
 

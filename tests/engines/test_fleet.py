@@ -27,12 +27,14 @@ from llmpipe.engines._start import start
 from llmpipe.stages import rollout
 
 _PLUGIN = """
-import dataclasses, os, subprocess, sys
+import dataclasses, os, subprocess, sys, time
 from llmpipe.engines.scripted import ScriptedEngine
 
 class ENGINE(ScriptedEngine):
     def __init__(self, model, sampling, options):
         super().__init__(model, sampling, options)
+        if model.startswith("hangs once: "):
+            self.steps = 0
         if model == "dies":
             sys.exit("no luck today")
         if model == "with workers":
@@ -46,12 +48,23 @@ class ENGINE(ScriptedEngine):
     def _answer(self, request):
         if "poison" in request.problem.prompt:
             os.kill(os.getpid(), 9)
+        if hasattr(self, "steps"):
+            self._step(request)
         answer = super()._answer(request)
         if self._model == "with workers":
             return answer
         cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         text = os.environ["CUDA_VISIBLE_DEVICES"] + " on " + cores
         return dataclasses.replace(answer, text=text)
+
+    def _step(self, request):
+        hung = self._model.removeprefix("hangs once: ")
+        if "hang" in request.problem.prompt and not os.path.exists(hung):
+            with open(hung + ".new", "w") as file:
+                file.write(str(os.getpid()))
+            os.rename(hung + ".new", hung)
+            time.sleep(1e6)
+        self.steps += 1
 
     def close(self):
         if self._model == "with workers":
@@ -265,6 +278,51 @@ def test_an_engine_that_never_comes_back_is_done_without(
     assert "engine 1 (1) ended again (exit code 3" in caplog.text
 
 
+def test_what_hangs_is_started_again(
+    plugin: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a step that never ends, while other threads run on; and as a whole, stopped."""
+    monkeypatch.setenv("LLMPIPE_ENGINE_TIMEOUT", "4")
+    hung = tmp_path / "hung"
+    wanted = [*_requests(10), *_requests(1, samples=1, prompt="hang {}"), *_requests(40)[40:]]
+    others = set(_engines(os.getpid()))  # the other tests' engines
+    engine = start(plugin, f"hangs once: {hung}", Sampling(), {"delay": "0.01"}, gpus="0,1")
+    stopped = 0
+    try:
+        made = []
+        for answer in engine.stream(wanted):
+            made.append(answer)
+            if not stopped and hung.exists():
+                [stopped] = set(_engines(os.getpid())) - others - {int(hung.read_text())}
+                os.kill(stopped, signal.SIGSTOP)
+        restarts = engine.describe()["restarts"]
+    finally:
+        engine.close()
+    assert Counter(id(g.request) for g in made) == Counter(map(id, wanted))
+    assert all(g.finish_reason != "error" for g in made)
+    assert stopped
+    assert restarts == 2
+    assert caplog.text.count("ended (no sign of life for 4 s); it is started again") == 2
+
+
+def test_one_that_works_for_long_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMPIPE_ENGINE_TIMEOUT", "3")
+    engine = start("scripted", "any", Sampling(), {"delay": "5"}, gpus="0,1")
+    try:
+        assert len(list(engine.stream(_requests(1, samples=2)))) == 2
+        assert engine.describe()["restarts"] == 0
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "soon", "nan"])
+def test_a_time_limit_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMPIPE_ENGINE_TIMEOUT", given)
+    with pytest.raises(UserError, match=f"LLMPIPE_ENGINE_TIMEOUT is '{given}'") as caught:
+        start("scripted", "any", Sampling(), {}, gpus="0,1")
+    assert "export LLMPIPE_ENGINE_TIMEOUT=1800" in (caught.value.hint or "")
+
+
 @pytest.fixture
 def problems(tmp_path: Path) -> Path:
     rows = [
@@ -310,6 +368,7 @@ def test_with_the_parent_all_engines_are_gone(
 @needs_vllm
 def test_two_of_vllm_one_killed(smol_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    monkeypatch.setenv("LLMPIPE_ENGINE_TIMEOUT", "30")  # it says that it runs while it loads, too
     options = {"max_num_seqs": "4", "max_model_len": "512"}
     sampling = Sampling(temperature=1.0, max_tokens=16)
     wanted = _requests(12)
