@@ -1,9 +1,15 @@
-"""A model folder of a few thousand weights, for what does not turn on a real one."""
+"""A model of a few thousand weights, and rows to train it on, where no real ones are needed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from helpers import make_artifact
+
+from llmpipe.core.records import Conversation
+from llmpipe.core.run import Mode
+from llmpipe.stages import pack
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -43,3 +49,22 @@ def make_tiny_model(folder: Path, **settings: Any) -> Path:
     torch.manual_seed(0)
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
     return folder
+
+
+def pack_sums(folder: Path, model: Path, count: int, **config: Any) -> Path:
+    """Packed rows of ``count`` short conversations in the model's tokens, 128 of them a row."""
+    made = [
+        Conversation(
+            id=f"c{i}",
+            problem_id=None,
+            source="made",
+            messages=[
+                {"role": "user", "content": f"{i} + {i}?", "train": False},
+                {"role": "assistant", "content": f"{2 * i}.", "train": True},
+            ],
+        )
+        for i in range(count)
+    ]
+    source = make_artifact(folder / "sft", made)
+    settings = pack.Config(**{"max_length": 128, **config})
+    return pack.run(settings, [source], model, folder / "packed", Mode()).out

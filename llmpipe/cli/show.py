@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
 _out = Console(highlight=False, soft_wrap=False)
 # What is worth a column in a table of stages: a stage's own best figures, in this order.
-_HEADLINES = ("pass@", "utilisation", "coverage", "correct", "tokens_per_second", "kept_share")
+_HEADLINES = (
+    "pass@",
+    "utilisation",
+    "coverage",
+    "correct",
+    "loss_last",
+    "eval_loss",
+    "tokens_per_second",
+    "kept_share",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

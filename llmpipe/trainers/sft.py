@@ -246,15 +246,21 @@ def _model(torch: Any, job: Job) -> tuple[Any, Any]:
 
 
 def _load(job: Job, **given: Any) -> Any:
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(job.model, local_files_only=True, **given)
-    except (OSError, ValueError, KeyError, ImportError) as e:
+        model, found = AutoModelForCausalLM.from_pretrained(
+            job.model, local_files_only=True, output_loading_info=True, **given
+        )
+        if found["missing_keys"]:  # they would be random
+            raise ValueError(f"it has no weights for {sorted(found['missing_keys'])[0]}")
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as e:
         raise UserError(
             f"transformers can't load {job.model}: {_first_line(e)}",
             "download the model again, or use another",
         ) from e
+    return model
 
 
 def _save(trainer: Any, job: Job, dtype: Any, folder: Path) -> None:
@@ -330,6 +336,8 @@ def _one_line(folder: str) -> Iterator[None]:
     """What the libraries raise where memory or space is out, as the user's to put right."""
     try:
         yield
+    except UserError:
+        raise
     except Exception as e:  # torch's, safetensors' and Python's own errors have no common class
         said = str(e)
         if isinstance(e, MemoryError) or any(word in said.lower() for word in _NO_MEMORY):

@@ -142,6 +142,16 @@ LISTINGS: Mapping[str, Listing] = {
         length="len(t.input_ids)",
         unit="tokens",
     ),
+    "TrainStep": Listing(
+        columns={
+            "step": "t.step",
+            "loss": "t.loss",
+            "held-out loss": "t.eval_loss",
+            "learning rate": "t.learning_rate",
+            "gradient norm": "t.grad_norm",
+            "tokens": "t.tokens",
+        },
+    ),
     "ProblemScore": Listing(
         columns={
             "problem": _start("p.prompt"),

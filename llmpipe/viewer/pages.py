@@ -174,6 +174,8 @@ class Pages:
             return views.pair(row)
         if record == "PackedRow":
             return self._packed(table.artifact, row)
+        if record == "TrainStep":
+            return join(facts((k.replace("_", " "), v) for k, v in row.items())), None
         if record == "ProblemScore":
             about, about_it = views.problem(asked) if asked else (None, None)
             counts = facts((k.replace("_", " "), row[k]) for k in _COUNTS)

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import make_artifact
+from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.records import Conversation, TrainStep
+from llmpipe.core.records import TrainStep
 from llmpipe.core.run import Mode
-from llmpipe.stages import pack, train
+from llmpipe.stages import train
 
 pytest.importorskip("trl", reason="trl is not installed")
 pytest.importorskip("peft", reason="peft is not installed")
-
-from tiny_model import make_tiny_model
 
 CONFIG = train.plan(
     epochs=2,
@@ -52,21 +50,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rows")
-    made = [
-        Conversation(
-            id=f"c{i}",
-            problem_id=None,
-            source="made",
-            messages=[
-                {"role": "user", "content": f"{i} + {i}?", "train": False},
-                {"role": "assistant", "content": f"{2 * i}.", "train": True},
-            ],
-        )
-        for i in range(30)
-    ]
-    source = make_artifact(folder / "sft", made)
-    return pack.run(pack.Config(max_length=128), [source], model, folder / "packed", Mode()).out
+    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
 
 
 @pytest.fixture(scope="module")

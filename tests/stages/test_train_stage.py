@@ -5,46 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers import make_artifact
+from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.paths import find_model
-from llmpipe.core.records import Conversation, PackedRow, TrainStep
+from llmpipe.core.records import PackedRow, TrainStep
 from llmpipe.core.run import Mode
-from llmpipe.stages import pack
 from llmpipe.stages.train import plan, run
 
 pytest.importorskip("trl", reason="trl is not installed")
 pytest.importorskip("peft", reason="peft is not installed")
 
-from tiny_model import make_tiny_model
-
 FAST = {"dtype": "float32", "gradient_checkpointing": False, "learning_rate": 1e-2}
-
-
-def conversations(count: int) -> list[Conversation]:
-    return [
-        Conversation(
-            id=f"c{i}",
-            problem_id=None,
-            source="made",
-            messages=[
-                {"role": "user", "content": f"{i} + {i}?", "train": False},
-                {"role": "assistant", "content": f"{2 * i}." + "!" * (i % 5), "train": True},
-            ],
-        )
-        for i in range(count)
-    ]
-
-
-def packed(folder: Path, model: Path, count: int = 24, **config: Any) -> Path:
-    source = make_artifact(folder / "sft", conversations(count))
-    settings = pack.Config(**{"max_length": 128, **config})
-    return pack.run(settings, [source], model, folder / "packed", Mode()).out
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packed(tmp_path_factory.mktemp("rows"), model)
+    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
 
 
 @pytest.fixture(scope="module")
