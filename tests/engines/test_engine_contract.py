@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib
 import importlib.util
+import itertools
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +20,7 @@ from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Engine, Request, Sampling
 from llmpipe.core.records import Problem
 from llmpipe.core.seeds import sample_seed
+from llmpipe.core.time_limit import TimeIsUp, TimeLimit
 
 _MAX_TOKENS = 16
 _OPTIONS = {
@@ -112,6 +117,29 @@ def test_a_stream_that_is_given_up_leaves_the_engine_usable(engine: Engine) -> N
     answers.close()  # type: ignore[attr-defined]
 
     assert {_key(g.request) for g in engine.stream(_SUMS[:2])} == {_key(r) for r in _SUMS[:2]}
+
+
+def test_the_end_of_the_time_comes_through_and_leaves_the_engine_usable(engine: Engine) -> None:
+    limit = TimeLimit[Request](time.monotonic() + 1, key=_key)
+    endless = (_request(f"Say {i}.") for i in itertools.count())
+    with contextlib.suppress(TimeIsUp), limit.alarm():
+        for made in engine.stream(limit.hand_out(endless)):
+            limit.done(made.request)
+    assert limit.over
+
+    assert {_key(g.request) for g in engine.stream(_SUMS[:2])} == {_key(r) for r in _SUMS[:2]}
+
+
+def test_the_turns_before_are_part_of_the_prompt(engine: Engine) -> None:
+    asked = _request("What is 2 + 2?")
+    replied = [
+        {"role": "assistant", "content": "It is 5."},
+        {"role": "user", "content": "That is wrong. Try again."},
+    ]
+    again = dataclasses.replace(asked, messages=[*asked.messages, *replied])
+    first, second = (next(iter(engine.stream([each]))) for each in (asked, again))
+    assert second.prompt_tokens > first.prompt_tokens + 8
+    assert second.error is None
 
 
 def test_description_is_json_and_says_what_seeds_mean(engine: Engine) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib
 import importlib.util
 import io
+import itertools
 import logging
 import os
 import signal
@@ -24,6 +27,7 @@ from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Engine, Request, Sampling
 from llmpipe.core.records import Problem, Rollout, Verdict
 from llmpipe.core.run import Mode
+from llmpipe.core.time_limit import TimeIsUp, TimeLimit
 from llmpipe.stages.verify import Config, run
 
 pytestmark = pytest.mark.skipif(
@@ -118,6 +122,29 @@ def test_vllm_in_an_actor(smol_model: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert engine.describe()["engine"] == "vllm"
     finally:
         engine.close()
+
+
+def test_the_end_of_the_time_leaves_the_actors_usable(engine: Engine) -> None:
+    limit = TimeLimit[Request](time.monotonic() + 1, key=lambda r: r.seed)
+    with contextlib.suppress(TimeIsUp), limit.alarm():
+        for made in engine.stream(limit.hand_out(map(_request, itertools.count()))):
+            limit.done(made.request)
+    assert limit.over
+    assert {g.request.seed for g in engine.stream(map(_request, range(8)))} == set(range(8))
+
+
+def test_the_turns_before_go_along(engine: Engine) -> None:
+    asked = [
+        dataclasses.replace(r, messages=[*r.messages, {"role": role, "content": "No." * (i + 1)}])
+        for i, r in enumerate(map(_request, range(8)))
+        for role in ("assistant", "user")
+    ]
+    alone = load("engines", "scripted")("any", Sampling(), {})
+
+    def lengths(of: Engine) -> Counter[tuple[int, int]]:
+        return Counter((g.request.seed, g.prompt_tokens) for g in of.stream(asked))
+
+    assert lengths(engine) == lengths(alone)
 
 
 def test_the_answers_are_the_inner_engines_and_each_has_its_request(engine: Engine) -> None:
