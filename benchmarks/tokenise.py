@@ -1,8 +1,9 @@
 """Tokens a second of conversations tokenised and masked, beside the bare tokenizer on their texts.
 
-All ways go over the same chats in turn, round by round, in batches of 256: what the machine does
-beside is then in all of them. CPU seconds are of all threads. Chats are pieces of the text files in
-``--text``, an average of so many tokens each. Last, the memory of the process at two sizes.
+All ways go over the same chats in turn, round by round, and are compared with the bare tokenizer in
+each round: what the machine does beside is then in all of them. The bare tokenizer gets 256 texts
+at a time. CPU seconds are of all threads. Chats are pieces of the text files in ``--text``, an
+average of so many tokens each. Last, the memory of the process at two sizes.
 
     python benchmarks/tokenise.py --tokenizer models/HuggingFaceTB/SmolLM2-135M-Instruct
 """
@@ -28,7 +29,7 @@ from llmpipe.algo.token_borders import Borders
 ROOT = Path(__file__).parents[1]
 BATCH = 256
 TOKENS = 1_000_000
-ROUNDS = 5
+ROUNDS = 9
 
 
 def chats(text: str, tokens: int, count: int, *, seed: int = 0) -> Iterator[Chat]:
@@ -77,15 +78,10 @@ def ways(tokenizer: Any, made: Sequence[Chat]) -> dict[str, Callable[[], int]]:
         return total
 
     def masked() -> int:
-        total = 0
-        for batch in batched(rendered):
-            tokens = borders.tokenise([r.text for r in batch], [r.spans for r in batch])
-            total += sum(len(ids) for ids, _ in tokens)
-        return total
+        return sum(len(ids) for ids, _ in borders.tokenise((r.text, r.spans) for r in rendered))
 
     def from_chats() -> int:
-        encoded = (e for batch in batched(made) for e in whole.encode(batch))
-        return sum(len(e.input_ids) for e in encoded if isinstance(e, Encoded))
+        return sum(len(e.input_ids) for e in whole.encode(made) if isinstance(e, Encoded))
 
     def offsets() -> int:
         total = 0
@@ -105,35 +101,37 @@ def ways(tokenizer: Any, made: Sequence[Chat]) -> dict[str, Callable[[], int]]:
 
 def measure(tokenizer: Any, text: str, tokens: int) -> None:
     made = list(chats(text, tokens, TOKENS // tokens))
-    cpu: dict[str, list[float]] = {}
-    wall: dict[str, list[float]] = {}
+    compared = ways(tokenizer, made)
+    cpu: dict[str, list[float]] = {name: [] for name in compared}
+    wall: dict[str, list[float]] = {name: [] for name in compared}
     total = 0
     for _ in range(ROUNDS):
-        for name, way in ways(tokenizer, made).items():
+        for name, way in compared.items():
             before, began = time.process_time(), time.perf_counter()
             total = way()
-            cpu.setdefault(name, []).append(time.process_time() - before)
-            wall.setdefault(name, []).append(time.perf_counter() - began)
+            cpu[name].append(time.process_time() - before)
+            wall[name].append(time.perf_counter() - began)
     print(f"\n{len(made)} chats of {total / len(made):.0f} tokens, median of {ROUNDS} rounds")
-    print(f"{'way':<24}{'tokens / CPU s':>16}{'tokens / s':>14}{'of bare':>10}")
-    for name, seconds in cpu.items():
-        ratio = median(b / s for b, s in zip(cpu["encode_batch_fast"], seconds, strict=True))
-        print(
-            f"{name:<24}{total / median(seconds):>16,.0f}{total / median(wall[name]):>14,.0f}"
-            f"{ratio:>10.3f}"
+    print(f"{'way':<24}{'tokens / CPU s':>16}{'of bare':>10}{'tokens / s':>14}{'of bare':>10}")
+    for name in compared:
+        figures = "".join(
+            f"{total / median(s[name]):>{width},.0f}{_of_bare(s, name):>10.3f}"
+            for s, width in ((cpu, 16), (wall, 14))
         )
+        print(f"{name:<24}{figures}")
+
+
+def _of_bare(seconds: dict[str, list[float]], name: str) -> float:
+    return median(b / s for b, s in zip(seconds["encode_batch_fast"], seconds[name], strict=True))
 
 
 def grow(tokenizer: Any, text: str, count: int) -> None:
-    """Print the most memory this process had when it tokenised ``count`` chats, batch by batch."""
-    whole = ChatTokenizer(tokenizer)
+    """Print the most memory this process had when it tokenised ``count`` chats."""
     tokens = done = 0
-    for first in range(0, count, BATCH):
-        batch = list(chats(text, 3000, min(BATCH, count - first), seed=first))
-        for encoded in whole.encode(batch):
-            if isinstance(encoded, Encoded):
-                tokens += len(encoded.input_ids)
-                done += 1
+    for encoded in ChatTokenizer(tokenizer).encode(chats(text, 3000, count)):
+        if isinstance(encoded, Encoded):
+            tokens += len(encoded.input_ids)
+            done += 1
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{done} chats, {tokens:,} tokens: {peak / 1024:.0f} MB")
 

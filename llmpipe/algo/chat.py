@@ -7,8 +7,9 @@ the line break after them are not learnt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -47,24 +48,25 @@ class ChatTokenizer:
         self._renderer = Renderer(tokenizer)
         self._borders = Borders(tokenizer)
 
-    def encode(self, chats: Sequence[Chat]) -> list[Encoded | Drop]:
-        """Tokenise conversations, or say of each why it can't be.
+    def encode(self, chats: Iterable[Chat]) -> Iterator[Encoded | Drop]:
+        """Tokenise conversations one by one, or say of each why it can't be.
 
-        The reasons are ``template_refuses`` (the template raises), ``nothing_asked`` (a trained
-        turn comes first), ``template_rewrites_turns`` (the words of a turn are not all there, or
-        changed, its thinking apart) and ``no_end_of_turn`` (no special token ends a trained turn,
-        so that nothing would teach the model to stop).
+        They are taken some hundreds ahead, and so many are held. The reasons are
+        ``template_refuses`` (the template raises), ``nothing_asked`` (a trained turn comes first),
+        ``template_rewrites_turns`` (the words of a turn are not all there, or changed, its thinking
+        apart) and ``no_end_of_turn`` (no special token ends a trained turn, so that nothing would
+        teach the model to stop).
         """
-        rendered = [self._renderer.render(chat) for chat in chats]
-        whole = [r for r in rendered if isinstance(r, Rendered)]
-        tokens = self._borders.tokenise([r.text for r in whole], [r.spans for r in whole])
-        return [r if isinstance(r, Drop) else _mark(r, *next(tokens)) for r in rendered]
+        to_tokenise, rendered = tee(map(self._renderer.render, chats))
+        texts = ((r.text, r.spans) if isinstance(r, Rendered) else ("", ()) for r in to_tokenise)
+        for tokens, r in zip(self._borders.tokenise(texts), rendered, strict=True):
+            yield r if isinstance(r, Drop) else _mark(r, *tokens)
 
 
 def _mark(
     rendered: Rendered,
     input_ids: NDArray[np.int32],
-    trained: Sequence[slice | NDArray[np.bool_]],
+    trained: Sequence[slice],
 ) -> Encoded:
     turns = np.zeros(len(input_ids), dtype=np.int32)
     for number, tokens in enumerate(trained, start=1):

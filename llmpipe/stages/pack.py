@@ -12,8 +12,9 @@ import math
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +37,7 @@ from llmpipe.core.spill import Spill
 
 log = logging.getLogger(__name__)
 
-_BATCH = 256  # conversations tokenised at a time
+_BATCH = 256  # conversations read at a time
 _GATHER = 1 << 20  # tokens moved at a time
 _CHECKED_ROWS, _CHECKED_TOKENS = 3, 2048
 _COLUMNS: dict[str, type[np.generic]] = {"tokens": np.int32}
@@ -207,17 +208,19 @@ def _tokenise(
         rewritten_turns=0,
     )
     names = array("q")  # hashes: of millions of conversations, too
-    for source in sources:
-        for batch in source.batches(columns, batch_size=_BATCH):
-            rows = batch.to_pylist()
-            for row, encoded in zip(rows, _encode(tokenizer, rows), strict=True):
-                writer.read += 1
-                names.append(hash(row["id"]))
-                fault = (
-                    encoded if isinstance(encoded, Drop) else _add(config, encoded, spill, counts)
-                )
-                if fault:
-                    writer.reject(row["id"], fault.reason, fault.detail)
+    rows = (
+        row
+        for source in sources
+        for batch in source.batches(columns, batch_size=_BATCH)
+        for row in batch.to_pylist()
+    )
+    for row, encoded in _encode(tokenizer, rows):
+        writer.read += 1
+        names.append(hash(row["id"]))
+        fault = encoded if isinstance(encoded, Drop) else _add(config, encoded, spill, counts)
+        if fault:
+            writer.reject(row["id"], fault.reason, fault.detail)
+        if writer.read % _BATCH == 0 or writer.read == total:
             writer.progress(writer.read, total)
     writer.figures |= counts
     if again := len(names) - len(np.unique(names)):
@@ -233,19 +236,23 @@ def _tokenise(
         )
 
 
-def _encode(tokenizer: ChatTokenizer, rows: Sequence[dict[str, Any]]) -> Iterator[Encoded | Drop]:
-    """In the order of ``rows``; where single tokens are masked already, those stand."""
-    texts = [r for r in rows if r["messages"] or r["token_ids"] is None]
-    chats = [
-        Chat(messages=r["messages"], tools=json.loads(r["tools"]) if r["tools"] else None)
-        for r in texts
-    ]
-    encoded = iter(tokenizer.encode(chats))
-    for row in rows:
+def _encode(
+    tokenizer: ChatTokenizer, rows: Iterable[dict[str, Any]]
+) -> Iterator[tuple[dict[str, Any], Encoded | Drop]]:
+    """Each row with its tokens; where single ones are masked already, those stand."""
+    to_encode, same = tee(rows)
+    chats = (
+        Chat(
+            messages=row["messages"] or [],
+            tools=json.loads(row["tools"]) if row["tools"] else None,
+        )
+        for row in to_encode
+    )
+    for encoded, row in zip(tokenizer.encode(chats), same, strict=True):
         if row["token_ids"] is None:
-            yield next(encoded)
+            yield row, encoded
         else:
-            yield _masked(row, next(encoded) if row["messages"] else None)
+            yield row, _masked(row, encoded if row["messages"] else None)
 
 
 def _masked(row: Mapping[str, Any], encoded: Encoded | Drop | None) -> Encoded | Drop:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def turns(*contents: str, untrained: tuple[int, ...] = ()) -> list[TrainMessage]
 
 
 def encode(tokenizer: Any, chats: Sequence[Chat]) -> list[Encoded | Drop]:
-    return ChatTokenizer(tokenizer).encode(chats)
+    return list(ChatTokenizer(tokenizer).encode(chats))
 
 
 def one(tokenizer: Any, messages: list[TrainMessage], **rest: Any) -> Encoded:
@@ -246,6 +246,25 @@ def test_a_conversation_without_turns_is_dropped(tokenizer: Any) -> None:
     (drop,) = encode(tokenizer, [Chat(messages=[])])
     assert isinstance(drop, Drop)
     assert drop.reason == "nothing_asked"
+
+
+def test_what_can_not_be_encoded_keeps_its_place_in_a_stream(tokenizer: Any) -> None:
+    made = 0
+
+    def chats() -> Iterator[Chat]:
+        nonlocal made
+        for made in range(1, 2001):
+            said = turns("q", f"answer {made}")
+            yield Chat(messages=said[1:] if made % 3 == 0 else said)
+
+    coming = ChatTokenizer(tokenizer).encode(chats())
+    for number, encoded in enumerate(coming, start=1):
+        if number == 1:
+            assert made < 1000  # few are held at a time
+        assert isinstance(encoded, Drop) == (number % 3 == 0)
+        if isinstance(encoded, Encoded):
+            assert learnt(tokenizer, encoded) == [f"answer {number}<|im_end|>"]
+    assert made == number == 2000
 
 
 def test_nothing_makes_nothing(tokenizer: Any) -> None:

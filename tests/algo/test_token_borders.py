@@ -41,6 +41,16 @@ def with_prefix_space(byte_level: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
+def with_trimmed_offsets(with_prefix_space: Any) -> Any:
+    """As Llama 3's are: white space is not counted, so that a token of it alone has no width."""
+    from tokenizers import processors
+
+    changed = copy.deepcopy(with_prefix_space)
+    changed.backend_tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    return changed
+
+
+@pytest.fixture(scope="module")
 def sentencepiece() -> Any:
     """As Llama 2's and Gemma's are: spaces as a sign, bytes for characters it does not know."""
     from tokenizers import Tokenizer, decoders, models, normalizers, trainers
@@ -65,7 +75,8 @@ def sentencepiece() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=backend)
 
 
-KINDS = ["byte_level", "with_nfc", "with_prefix_space", "sentencepiece"]
+BY_OFFSETS = ["with_prefix_space", "with_trimmed_offsets", "sentencepiece"]
+KINDS = ["byte_level", "with_nfc", *BY_OFFSETS]
 
 texts = st.lists(
     st.one_of(
@@ -90,13 +101,17 @@ def test_tokens_lie_where_their_offsets_say(
     tokenizer = request.getfixturevalue(kind)
     draw = random.Random(seed)
     spans = [[_span(draw, len(text)) for _ in range(3)] for text in texts]
-    got = list(Borders(tokenizer).tokenise(texts, spans))
+    got = list(Borders(tokenizer).tokenise(zip(texts, spans, strict=True)))
     for text, wanted, (ids, found) in zip(texts, spans, got, strict=True):
         encoding = tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         assert ids.tolist() == tokenizer(text, add_special_tokens=False)["input_ids"]
         for (start, end), tokens in zip(wanted, found, strict=True):
             inside = np.zeros(len(ids), dtype=bool)
             inside[tokens] = True
+            if kind in BY_OFFSETS:
+                starts, ends = np.array(encoding.offsets, int).reshape(-1, 2).T
+                all_of_them = (starts >= start) & (ends > start) & (ends <= end)
+                assert inside.tolist() == all_of_them.tolist()
             for i, (a, b) in enumerate(encoding.offsets):
                 # Offsets count a character's bytes as the whole of it: only then do they differ.
                 if start <= a < b <= end and text[a:b].isascii():
@@ -108,23 +123,26 @@ def test_tokens_lie_where_their_offsets_say(
 def test_ids_alone_tell_the_borders_of_a_byte_level_tokenizer(byte_level: Any) -> None:
     text = "<|im_start|>user\nÜber 🦊: ½ naïve?<|im_end|>"
     start, end = text.index("Über"), text.index("<|im_end|>")
-    ((ids, (tokens,)),) = Borders(byte_level).tokenise([text], [[(start, end)]])
+    ((ids, (tokens,)),) = Borders(byte_level).tokenise([(text, [(start, end)])])
     assert isinstance(tokens, slice)
     assert byte_level.decode(ids[tokens]) == "Über 🦊: ½ naïve?"
 
 
 def test_a_text_that_the_tokenizer_rewrites_is_asked_for_offsets(with_nfc: Any) -> None:
-    # Two marks that NFC puts in another order, with the bytes that it had.
-    text = "<|im_start|>a\u0301\u0323 ok" + "e\u0301"
-    ((ids, (tokens,)),) = Borders(with_nfc).tokenise([text], [[(text.index(" ok"), len(text))]])
-    assert not isinstance(tokens, slice)
-    assert with_nfc.decode(ids[tokens]) == " oké"
+    # Two marks that NFC puts in another order, with the bytes that it had. The letter and the mark
+    # below it are one character then, which counted bytes would cut in two.
+    text = "a\u0301\u0323 ok" + "e\u0301"
+    spans = [(0, 1), (1, 3), (text.index(" ok"), len(text))]
+    ((ids, (letter, marks, word)),) = Borders(with_nfc).tokenise([(text, spans)])
+    assert with_nfc.decode(ids[letter]) == "\u1ea1"
+    assert with_nfc.decode(ids[marks]) == "\u0301"
+    assert with_nfc.decode(ids[word]) == " oké"
 
 
 def test_long_batches_are_cut_and_stay_in_order(byte_level: Any) -> None:
     texts = [f"{i} " * 40_000 for i in range(9)] + ["", "end"]
     spans = [[(0, 1)] for _ in texts[:-2]] + [[], [(0, 3)]]
-    got = list(Borders(byte_level).tokenise(texts, spans))
+    got = list(Borders(byte_level).tokenise(zip(texts, spans, strict=True)))
     assert [byte_level.decode(ids) for ids, _ in got] == texts
     firsts = [byte_level.decode(ids[found[0]]) for ids, found in got[:-2]]
     assert firsts == [str(i) for i in range(9)]
@@ -134,5 +152,5 @@ def test_a_tokenizers_own_truncation_and_padding_are_turned_off(byte_level: Any)
     changed = copy.deepcopy(byte_level)
     changed.backend_tokenizer.enable_truncation(4)
     changed.backend_tokenizer.enable_padding(length=30)
-    ((ids, _),) = Borders(changed).tokenise(["one two three four five six"], [[]])
+    ((ids, _),) = Borders(changed).tokenise([("one two three four five six", [])])
     assert changed.decode(ids) == "one two three four five six"
