@@ -142,6 +142,9 @@ def test_what_is_typed_wins_over_a_preset_and_that_over_the_settings_file(
 
 def test_presets_are_listed_with_their_sources(llmpipe: Llmpipe) -> None:
     said = llmpipe("eval", "--list-presets").stdout
+    still = said[said.index("still-3: ") :]
+    assert "--k 1,8,64 -n 64 --temperature 0.6 --top-p 0.95" in still
+    assert "omni-math: --k 1 -n 1 --temperature 0.0" in still
     assert "aime-2024: --k 1,8,64 -n 64 --max-tokens 38912" in said
     assert said.count("    from ") == said.count("\n    --k")
     refused = llmpipe("eval", "problems", "-o", "e", "--preset", "qwen", *SCRIPTED, code=2)
