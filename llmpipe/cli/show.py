@@ -329,7 +329,7 @@ def prune(folder: Path, *, yes: bool) -> None:
         age = datetime.datetime.fromtimestamp(path.lstat().st_mtime, datetime.UTC)
         kind = "unfinished, can go on" if path.name.endswith(".partial") else "set aside"
         _out.print(f"{path}  {kind}, {_size(path) / 1e6:.1f} MB, {age:%Y-%m-%d %H:%M}")
-    if not yes and not sys.stdin.isatty():
+    if not yes and not (sys.stdin and sys.stdin.isatty()):
         again = shlex.join(["llmpipe", "show", "--prune", "--yes", str(folder)])
         raise UserError("nothing is removed: there is nobody to ask", again)
     if yes or typer.confirm("Remove them?", err=True):
