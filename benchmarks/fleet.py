@@ -3,8 +3,9 @@
 All stay loaded and take turns: a fleet (``--gpus 0,1``) that gets every request from one stream,
 and two processes of vLLM's own `LLM.generate`, each of which has half of the prompts as token ids
 beforehand. Without GPUs each engine has half of the cores. Every answer has ``--tokens`` tokens,
-no end token stops it. Ratios are of medians over the rounds. CPU seconds are those of all processes
-of a side, the one that hands out included: on a busy machine they are the fair measure.
+no end token stops it. Ratios are medians over the rounds of what a round had. CPU seconds are those
+of all processes of a side, the one that hands out included: on a busy machine they are the fair
+measure.
 
     python benchmarks/fleet.py [--model M] [--problems N] [--tokens T] [--seats S] [--rounds R]
 """
@@ -107,6 +108,9 @@ class Bare:
                 stdout=subprocess.PIPE,
                 env={**os.environ, **post.environment, "PYTHONWARNINGS": "ignore::FutureWarning"},
                 text=True,
+                # As a fleet's engines: Linux shares the cores out among sessions first, and beside
+                # other work one in the shell's own session had nearly twice as much.
+                start_new_session=True,
             )
             for post in posts
         ]
@@ -189,8 +193,10 @@ def main() -> None:
         theirs.close()
         ours.fleet.close()
     for unit, name in (("seconds", "tokens/s"), ("cpu", "tokens/CPU s")):
-        fleet, plain = (statistics.median(rates[side][unit]) for side in sides)
-        print(f"fleet / bare in {name}: {fleet:.1f} / {plain:.1f} = {fleet / plain:.3f}")
+        each = [rates[side][unit] for side in sides]
+        ratio = statistics.median(fleet / plain for fleet, plain in zip(*each, strict=True))
+        fleet, plain = map(statistics.median, each)
+        print(f"fleet / bare in {name}: {fleet:.1f} / {plain:.1f}, by rounds {ratio:.3f}")
 
 
 if __name__ == "__main__":
