@@ -202,7 +202,17 @@ def test_the_chain_on_a_model_and_a_data_set_of_the_hub(
         for command in commands("llmpipe prepare gsm8k"):
             said = call(command, tmp_path, HF_ENDPOINT=url)
     assert "runs" not in said.stderr
-    for made in ("problems", "clean", "rollouts", "verdicts", "selected", "sft", "packed", "eval"):
+    for made in (
+        "problems",
+        "clean",
+        "rollouts",
+        "verdicts",
+        "selected",
+        "sft",
+        "packed",
+        "trained",
+        "eval",
+    ):
         assert made in said.stdout
     results = json.loads((tmp_path / "runs/eval/results.json").read_text())
     assert (results["problems"], results["n"]) == (2, 16)

@@ -29,6 +29,10 @@ def find_model(name: str) -> Path:
                     "a model folder holds config.json, *.safetensors and tokenizer files",
                 )
             return path
+    if Path(f"{name.rstrip('/')}.partial").is_dir():
+        raise UserError(
+            f"the model at {name} is unfinished", "run the command that makes it again: it goes on"
+        )
     hint = "check the path"
     if name.count("/") == 1 and not name.startswith((".", "/")):
         hint = f"llmpipe download {name}"

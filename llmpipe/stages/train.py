@@ -207,8 +207,11 @@ def _going_on(spec: Spec, trainer: Trainer, folder: Path, mode: Mode) -> Iterato
     """
     header = folder / _BEGUN
     begun = _read(header) if header.is_file() and trainer.begun(str(folder)) is not None else {}
+    if begun:
+        begun["config"] = counted(spec.config, begun["config"])
     fresh = mode.force or bool(begun.get("fresh"))
     now = {
+        "version": spec.version,
         "config": counted(spec.config, plain(spec.config)),
         "inputs": {
             role: value.digest if isinstance(value, Artifact) else fs.digest(value)
@@ -235,12 +238,13 @@ def _put_aside(
     begun: Mapping[str, Any], now: Mapping[str, Any], spec: Spec, folder: Path, mode: Mode
 ) -> None:
     if not (mode.force or mode.remake):
-        changed = changes(counted(spec.config, begun["config"]), now["config"])
+        changed = changes(begun["config"], now["config"])
         changed += [
             f"another {role}" for role, d in now["inputs"].items() if begun["inputs"].get(role) != d
         ]
         raise UserError(
-            f"{folder.parent} was begun with other settings: {'; '.join(changed)}",
+            f"{folder.parent} was begun with other settings: "
+            f"{'; '.join(changed) or 'by other code of llmpipe'}",
             "go on with those, choose another -o, or --force to keep them aside and start over",
         )
     kept = spec.out.with_name(f"{spec.out.name}.old-{stamp()}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 from llmpipe.trainers._job import Job, Settings
+
+_RANKS = "ranks.pt"
+_IMPORTANCE = ("ipt", "exp_avg_ipt", "exp_avg_unc")
 
 
 def adapter(settings: Settings, steps: int) -> Any:
@@ -45,4 +49,38 @@ def merged(base: Any, adapter_folder: Path) -> Any:
     """The base model with an adapter's update added to its weights, in float32."""
     from peft import PeftModel
 
-    return PeftModel.from_pretrained(base, adapter_folder).merge_and_unload()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of AdaLoRA's own names for its ranks
+        return PeftModel.from_pretrained(base, adapter_folder).merge_and_unload()
+
+
+def keep_ranks(model: Any, checkpoint: Path) -> None:
+    """What AdaLoRA goes on from, which PEFT keeps no record of.
+
+    That is the importance of each rank so far, and the ranks that are masked now: an adapter is
+    saved without these, but may take them up again.
+    """
+    import torch
+
+    allocator, name = model.base_model.rankallocator, model.active_adapter
+    state = {
+        "weights": {n: p.detach() for n, p in model.named_parameters() if p.requires_grad},
+        "importance": {key: getattr(allocator, key) for key in _IMPORTANCE},
+        "pattern": model.peft_config[name].rank_pattern,
+    }
+    torch.save(state, checkpoint / _RANKS)
+
+
+def restore_ranks(model: Any, checkpoint: Path) -> None:
+    """The inverse of `keep_ranks`."""
+    import torch
+
+    allocator, name = model.base_model.rankallocator, model.active_adapter
+    state = torch.load(checkpoint / _RANKS, map_location=model.device, weights_only=True)
+    for key, values in state["importance"].items():
+        setattr(allocator, key, values)
+    model.peft_config[name].rank_pattern = state["pattern"]
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for key, value in state["weights"].items():
+            parameters[key].copy_(value)

@@ -33,7 +33,7 @@ class Settings:
     """How a model is trained.
 
     An optimizer step takes ``micro_batch_size`` packed rows at a time, ``gradient_accumulation``
-    times. ``max_steps`` ends before ``epochs`` are over. The learning rate rises over
+    times. ``max_steps`` take the place of ``epochs``. The learning rate rises over
     ``warmup_ratio`` of the steps and falls to 0 in a half cosine. ``dtype`` is what is computed in;
     all weights are trained in float32. ``eval_share`` of the rows are held out. A checkpoint is
     written every ``save_every`` steps, and after the last.

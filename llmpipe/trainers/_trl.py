@@ -19,6 +19,7 @@ from trl import SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from llmpipe.core.errors import UserError
+from llmpipe.trainers._adapters import keep_ranks, restore_ranks
 from llmpipe.trainers._checkpoints import seal
 from llmpipe.trainers._interrupt import Interrupt
 from llmpipe.trainers._job import Watch
@@ -89,6 +90,12 @@ class PackedTrainer(SFTTrainer):  # type: ignore[misc]
         """Whether ranks move from map to map as training goes on."""
         return getattr(self.model, "peft_type", None) == "ADALORA"
 
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        if self.adaptive:
+            restore_ranks(self.model, Path(resume_from_checkpoint))
+        else:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
         """The mean loss over the trained tokens of all held-out rows."""
         model = self.model_wrapped  # which computes in the dtype that training does
@@ -137,7 +144,9 @@ class Follow(TrainerCallback):  # type: ignore[misc]
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **rest: Any
-    ) -> None:
+    ) -> Any:
+        if "train_runtime" in logs:  # the last word on all steps
+            return control
         tokens = self._trainer._total_train_tokens
         state.log_history[-1] |= {"seconds": round(self.seconds, 3), "tokens": tokens}
         shown = ("loss", "eval_loss", "learning_rate", "grad_norm")
@@ -150,8 +159,12 @@ class Follow(TrainerCallback):  # type: ignore[misc]
             )
         rate = (tokens - self._tokens_before) / (time.monotonic() - self._began)
         self._watch(state.global_step, state.max_steps, **figures, tokens_per_second=round(rate))
+        return self._stop(control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:
+        return self._stop(control)
+
+    def _stop(self, control: Any) -> Any:
         if self._interrupt.pressed:
             control.should_save = control.should_training_stop = True
         return control
@@ -162,4 +175,7 @@ class Follow(TrainerCallback):  # type: ignore[misc]
 
     def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         if state.is_world_process_zero:
-            seal(Path(args.output_dir, f"checkpoint-{state.global_step}"))
+            checkpoint = Path(args.output_dir, f"checkpoint-{state.global_step}")
+            if self._trainer.adaptive:
+                keep_ranks(self._trainer.model, checkpoint)
+            seal(checkpoint)

@@ -30,7 +30,8 @@ _COLUMNS = ["input_ids", "labels", "seq_lengths"]
 _MOST_CHECKPOINTS = 2
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_NO_SPACE = ("No space left", "Disk quota exceeded", "PytorchStreamWriter", "os error 28")
+# torch says no more of a full disk than that it isn't where it wanted to be.
+_NO_SPACE = ("No space left", "Disk quota exceeded", "iostream error", "unexpected pos")
 
 
 class SftTrainer:
@@ -53,25 +54,12 @@ class SftTrainer:
         folder, checkpoints = Path(job.folder, "model"), Path(job.folder, "checkpoints")
         remove_torn(checkpoints)
         resumed = last_whole(checkpoints)
-        with _one_line(job.folder), Interrupt() as interrupt:
+        with _one_line(job.folder):
             trainer, dtype = prepare(job, begins=not resumed)
-            _follow(trainer, watch, interrupt)
             _say(trainer)
             if resumed:
                 log.info("going on from step %d of %d", resumed[0], trainer.args.max_steps)
-            try:
-                trainer.train(resume_from_checkpoint=str(resumed[1]) if resumed else None)
-            except BaseException:
-                remove_torn(checkpoints)  # what fills a disk is to be gone
-                raise
-            if (done := trainer.state.global_step) < trainer.args.max_steps:
-                log.warning(
-                    "stopped: %d of %d steps are kept in %s; the same command goes on from there",
-                    done,
-                    trainer.args.max_steps,
-                    job.folder,
-                )
-                raise KeyboardInterrupt
+            _run(trainer, watch, resumed[1] if resumed else None)
             steps = _log(trainer.state.log_history)
             figures, details = _figures(trainer, steps), _details(trainer)
             _save(trainer, job, dtype, folder)
@@ -115,10 +103,27 @@ def prepare(job: Job, *, begins: bool) -> tuple[Any, Any]:
     return trainer, dtype
 
 
-def _follow(trainer: Any, watch: Watch, interrupt: Interrupt) -> None:
+def _run(trainer: Any, watch: Watch, checkpoint: Path | None) -> None:
+    """Train to the end, or on Ctrl-C to the end of the step."""
     from llmpipe.trainers._trl import Follow
 
-    trainer.add_callback(Follow(watch, interrupt, trainer))
+    folder = Path(trainer.args.output_dir)
+    with Interrupt() as interrupt:
+        trainer.add_callback(Follow(watch, interrupt, trainer))
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except BaseException:
+            remove_torn(folder)  # where it filled the disk, it is to be gone
+            raise
+    done, wanted = trainer.state.global_step, trainer.args.max_steps
+    if done < wanted:
+        log.warning(
+            "stopped: %d of %d steps are kept in %s; the same command goes on from there",
+            done,
+            wanted,
+            folder,
+        )
+        raise KeyboardInterrupt
 
 
 def _say(trainer: Any) -> None:
@@ -191,7 +196,7 @@ def _arguments(torch: Any, job: Job, in_epoch: int, total: int, *, begins: bool)
         max_steps=total,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="cosine",
-        warmup_steps=math.ceil(settings.warmup_ratio * total),
+        warmup_steps=round(settings.warmup_ratio * total),
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.max_grad_norm,
         per_device_train_batch_size=settings.micro_batch_size,

@@ -17,6 +17,7 @@ from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
+from llmpipe.core.paths import find_model
 from llmpipe.core.records import TrainStep
 from llmpipe.core.run import Mode
 from llmpipe.stages import train
@@ -90,6 +91,8 @@ def test_stopped_by_ctrl_c_it_keeps_the_step_and_goes_on(
     assert {path.name for path in checkpoints.iterdir()} == {"checkpoint-2", "checkpoint-3"}
     assert "stopped: 3 of" in (tmp_path / "out.partial/run.log").read_text()
 
+    with pytest.raises(UserError, match=r"the model at .*out is unfinished"):
+        find_model(str(out))
     with pytest.raises(UserError, match="begun with other settings: seed was 0, is now 1"):
         train.run(replace(CONFIG, seed=1), rows, model, out, Mode())
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from helpers import make_artifact
+from helpers import make_artifact, problem
 from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.paths import find_model
 from llmpipe.core.records import PackedRow, TrainStep
-from llmpipe.core.run import Mode
+from llmpipe.core.run import Mode, Result
+from llmpipe.stages import rollout
 from llmpipe.stages.train import plan, run
 
 pytest.importorskip("trl", reason="trl is not installed")
@@ -87,11 +89,68 @@ def test_rows_that_do_not_fit_the_model_are_refused(
     empty = make_artifact(tmp_path / "empty", [], record=PackedRow)
     with pytest.raises(UserError, match="has nothing to learn"):
         run(config, empty, model, tmp_path / "out", Mode())
+    quantized = make_tiny_model(tmp_path / "quantized")
     settings = json.loads((model / "config.json").read_text())
-    (short / "chat_template.jinja").write_text((model / "chat_template.jinja").read_text())
-    (short / "config.json").write_text(json.dumps({**settings, "quantization_config": {}}))
+    settings["quantization_config"] = {"quant_method": "gptq"}
+    (quantized / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match="are quantized: they can't be trained"):
+        run(config, rows, quantized, tmp_path / "out", Mode())
+    with pytest.raises(UserError, match="none is left to train on"):
+        run(replace(config, eval_share=0.999), rows, model, tmp_path / "out", Mode())
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.partial").exists()
+
+
+def test_checkpoints_that_have_no_room_are_refused(model: Path, rows: Path, tmp_path: Path) -> None:
+    large = shutil.copytree(model, tmp_path / "large")
+    with (large / "more.safetensors").open("wb") as f:
+        f.truncate(1 << 43)  # nothing but its length
+    with pytest.raises(UserError, match=r"take up to 167 TB, and the disk of .* has") as caught:
+        run(plan(**FAST), rows, large, tmp_path / "out", Mode())
+    assert "--lora-rank" in (caught.value.hint or "")
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_rollouts_are_of_this_model_and_no_other(
+    model: Path, rows: Path, trained: Path, tmp_path: Path
+) -> None:
+    problems = make_artifact(tmp_path / "problems", [problem("1 + 1?")])
+
+    def sample(folder: Path) -> Result:
+        config = rollout.plan(
+            engine="transformers", model=str(folder), n=2, max_tokens=4, engine_args={}
+        )
+        return rollout.run(config, problems, tmp_path / "rollouts", Mode())
+
+    assert sample(trained).rows == 2
+    assert sample(trained).up_to_date
+    config = plan(seed=1, max_steps=1, gradient_accumulation=2, **FAST)
+    other = run(config, rows, model, tmp_path / "other", Mode()).out
+    with pytest.raises(UserError, match="made with other settings: model_digest was"):
+        sample(other)
+
+
+def test_a_loss_that_is_no_number_ends_it(model: Path, rows: Path, tmp_path: Path) -> None:
+    config = replace(plan(gradient_accumulation=2, **FAST), learning_rate=1e30, max_grad_norm=1e30)
+    with pytest.raises(UserError, match="of step 2 is nan: training came apart") as caught:
+        run(config, rows, model, tmp_path / "out", Mode())
+    assert "--learning-rate" in (caught.value.hint or "")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_runs_out_is_said_in_one_line(tmp_path: Path) -> None:
+    import torch
+
+    from llmpipe.trainers.sft import _one_line
+
+    with pytest.raises(UserError, match="no memory for a step"), _one_line("out"):
+        torch.empty(1 << 60)
+    for write in (
+        lambda: torch.save({"weights": torch.zeros(1 << 16)}, "/dev/full"),
+        lambda: Path("/dev/full").write_bytes(bytes(1 << 16)),
+    ):
+        with pytest.raises(UserError, match="no space left"), _one_line("out"):
+            write()
 
 
 def test_numbers_out_of_range_are_refused() -> None:

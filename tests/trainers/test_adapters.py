@@ -1,8 +1,11 @@
-"""Adapters: what is merged is what the base and the adapter are together."""
+"""Adapters: what is merged is what was trained, and a run that is stopped goes on with it."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from tiny_model import make_tiny_model, pack_sums
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.paths import find_model
+from llmpipe.core.records import PackedRow
 from llmpipe.core.run import Mode
 from llmpipe.stages import train
 
@@ -27,57 +31,95 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pack_sums(tmp_path_factory.mktemp("rows"), model, 24)
+    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
 
 
-def trained(kind: Any, rows: Path, model: Path, out: Path, **settings: Any) -> Path:
-    config = train.plan(
+def settings(kind: Any, **rest: Any) -> train.Settings:
+    return train.plan(
         lora_rank=4,
         lora_kind=kind,
-        learning_rate=1e-2,
-        max_steps=6,
+        learning_rate=2e-2,
+        max_steps=8,
         gradient_accumulation=2,
+        save_every=100,
         dtype="float32",
         gradient_checkpointing=False,
-        **settings,
+        **rest,
     )
-    return train.run(config, rows, model, out, Mode()).out
+
+
+def load(folder: Path) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+
+
+def mean_loss(model: Any, rows: list[PackedRow]) -> float:
+    """The mean loss of the trained tokens of ``rows``."""
+    total, count = 0.0, 0
+    for row in rows:
+        ids, labels, positions = (
+            torch.tensor([column]) for column in (row.input_ids, row.labels, row.position_ids)
+        )
+        with torch.inference_mode():
+            logits = model(ids, position_ids=positions, use_cache=False).logits[0, :-1]
+        trained = labels[0, 1:] != -100
+        losses = -logits.log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0]
+        total += float(losses[trained].sum())
+        count += int(trained.sum())
+    return total / count
 
 
 @pytest.mark.parametrize("kind", ["lora", "dora", "adalora"])
-def test_merged_weights_are_the_base_with_its_adapter(
+def test_what_is_written_is_what_was_trained(
     kind: str, rows: Path, model: Path, tmp_path: Path
 ) -> None:
-    from transformers import AutoModelForCausalLM
+    config = settings(kind, eval_share=0.3)
+    whole = train.run(config, rows, model, tmp_path / "whole", Mode()).out
+    alone = train.run(
+        settings(kind, eval_share=0.3, merge=False), rows, model, tmp_path / "alone", Mode()
+    ).out
+    figures = Artifact.open(whole).manifest.figures
+    assert figures["eval_loss"] < figures["eval_loss_first"] - 0.1
+    assert figures["trained_parameters"] < 0.3 * sum(p.numel() for p in load(model).parameters())
 
-    def load(folder: Path) -> Any:
-        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    source = Artifact.open(rows)
+    held_out = train._job(config, source, model, tmp_path).held_out
+    seen = [row for i, row in enumerate(source.iter_rows(PackedRow)) if i in held_out]
+    together = peft.PeftModel.from_pretrained(load(model), alone).eval()
+    assert mean_loss(together, seen) == pytest.approx(figures["eval_loss"], abs=1e-4)
+    merged = mean_loss(load(whole), seen)  # its weights are rounded to bfloat16
+    assert merged == pytest.approx(figures["eval_loss"], abs=0.02)
 
-    alone = trained(kind, rows, model, tmp_path / "alone", merge=False)
-    whole = trained(kind, rows, model, tmp_path / "whole")
     assert find_model(str(whole)) == whole
-    assert {f.name for f in whole.glob("adapter*")} == set()
     with pytest.raises(UserError, match="is an adapter, not a whole model"):
         find_model(str(alone))
 
-    ids = torch.tensor([[1, 2, 3, 4, 5, 6]])
-    with torch.inference_mode():
-        base = load(model)(ids).logits
-        together = peft.PeftModel.from_pretrained(load(model), alone).eval()(ids).logits
-        merged = load(whole)(ids).logits
-    moved = (together - base).abs().max()
-    assert moved > 0.02
-    assert (merged - together).abs().max() < 0.1 * moved  # merged weights are rounded to bfloat16
-    figures = Artifact.open(whole).manifest.figures
-    assert figures["loss_last"] < figures["loss_first"]
-    total = sum(p.numel() for p in load(model).parameters())
-    assert figures["trained_parameters"] < 0.3 * total
+
+@pytest.mark.parametrize("kind", ["lora", "adalora"])
+def test_stopped_it_ends_with_the_same_adapter(
+    kind: str, rows: Path, model: Path, tmp_path: Path
+) -> None:
+    def progress(done: int, total: int | None, **_: Any) -> None:
+        if done == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    config = settings(kind, merge=False, lora_dropout=0.1)
+    unbroken = train.run(config, rows, model, tmp_path / "unbroken", Mode()).out
+    with pytest.raises(KeyboardInterrupt):
+        train.run(config, rows, model, tmp_path / "out", Mode(progress=progress))
+    out = train.run(config, rows, model, tmp_path / "out", Mode()).out
+    assert "going on from step 4 of 8" in (out / "run.log").read_text()
+    name = "adapter_model.safetensors"
+    assert (out / name).read_bytes() == (unbroken / name).read_bytes()
 
 
 def test_only_named_maps_get_an_adapter(rows: Path, model: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    alone = trained("lora", rows, model, tmp_path / "out", merge=False, lora_targets="q_proj")
+    config = settings("lora", merge=False, lora_targets="q_proj")
+    config = replace(config, dtype="bfloat16", gradient_checkpointing=True)
+    alone = train.run(config, rows, model, tmp_path / "out", Mode()).out
     names = load_file(alone / "adapter_model.safetensors")
     assert len(names) == 4  # two matrices in each of two layers
     assert all("q_proj" in name for name in names)
@@ -88,5 +130,5 @@ def test_only_named_maps_get_an_adapter(rows: Path, model: Path, tmp_path: Path)
 )
 def test_four_bits_want_their_library(rows: Path, model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="bitsandbytes is not installed"):
-        trained("qlora", rows, model, tmp_path / "out")
+        train.run(settings("qlora"), rows, model, tmp_path / "out", Mode())
     assert not (tmp_path / "out.partial").exists()
