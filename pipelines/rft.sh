@@ -2,7 +2,7 @@
 # Rejection-sampling fine-tuning. Each round samples answers to the training problems, puts the best
 # right one of each in the place of its solution, trains on these, and scores on held-out problems.
 # Run it again and it goes on where it was; change a setting, and only what depends on it is made
-# again. A round that gains nothing for sure is the last one.
+# again. A round that gains nothing for sure is the last one; the held-out problems decide nothing else.
 #
 #   bash pipelines/rft.sh              small sums with a 135M model, on two CPU cores
 #   TASK=maze bash pipelines/rft.sh    small mazes, after a start on worked solutions
@@ -29,12 +29,12 @@ if [ "$TASK" = maze ]; then
     PROBLEMS=${PROBLEMS:-60}     # mazes of each size to train on
     HELD_OUT=${HELD_OUT:-40}     # to score on
     WARM_START=${WARM_START:-70} # to begin with: their worked solutions are trained on before round 1
-    PREPARE=${PREPARE:---solution-style coordinates}
+    N=${N:-8} MAX_TOKENS=${MAX_TOKENS:-64}
 elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
-    PREPARE=${PREPARE:---limit 320 --recipe-arg levels=1:2
+    PREPARE=${PREPARE:---limit 300 --recipe-arg levels=1:2
         --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
 fi
-HELD_OUT=${HELD_OUT:-160}   # problems that are set apart to score on
+HELD_OUT=${HELD_OUT:-150}   # problems that are set apart to score on
 SOLUTIONS=${SOLUTIONS:-own} # all: train on the set's own solutions too, where no answer was right
 
 # The model, and its answers to training problems (N) and held-out ones (SCORE_N).
@@ -51,7 +51,8 @@ fi
 sampling=(--engine "$ENGINE" --temperature "${TEMPERATURE:-0.8}" ${GPUS:+--gpus "$GPUS"}
     ${TENSOR_PARALLEL:+--tensor-parallel-size "$TENSOR_PARALLEL"} ${SAMPLE-})
 K=${K:-1,8}
-scored=("${sampling[@]}" -n "${SCORE_N:-8}" --max-tokens "${SCORE_TOKENS:-${MAX_TOKENS:-128}}" --k "$K")
+scored=("${sampling[@]}" -n "${SCORE_N:-8}" --max-tokens "${SCORE_TOKENS:-${MAX_TOKENS:-160}}"
+    --k "$K")
 answers=("${sampling[@]}" -n "${N:-4}" --max-tokens "${MAX_TOKENS:-64}")
 
 # Training.
