@@ -14,7 +14,7 @@ demo: setup
 
 rft: setup
 	@bash pipelines/rft.sh
-	@TASK=maze bash pipelines/rft.sh
+	@TASK=maze ROUNDS=$(or $(ROUNDS),1) bash pipelines/rft.sh
 	@cat runs/rft/*/rounds.txt
 
 test: setup

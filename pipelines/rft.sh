@@ -10,8 +10,8 @@
 # On eight GPUs, with a model and a data set that `llmpipe download` brought:
 #
 #   MODEL=Qwen/Qwen2.5-1.5B-Instruct PROBLEMS=gsm8k HELD_OUT=500 GPUS=all N=16 MAX_TOKENS=1024 \
-#       MAX_LENGTH=4096 LEARNING_RATE=1e-5 EPOCHS=3 MICRO_BATCH=2 ACCUMULATION=4 \
-#       ACCELERATE=fsdp.yaml OUT=runs/gsm8k bash pipelines/rft.sh
+#       MAX_LENGTH=4096 LEARNING_RATE=1e-5 EPOCHS=3 MICRO_BATCH=2 ACCUMULATION=16 \
+#       OUT=runs/gsm8k bash pipelines/rft.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,14 +22,14 @@ ROUNDS=${ROUNDS:-2}        # the most of them
 FROM=${FROM:-base}         # what each round trains: the model it began with, or the last round's (last)
 STOP=${STOP:-yes}          # no: all rounds, whatever they gain
 
-# Problems. PREPARE, and SAMPLE and TRAIN below, hold further options of the commands.
+# Problems. PREPARE, SAMPLE and TRAIN hold any further options of the commands.
 PREPARE=${PREPARE-}
 if [ "$TASK" = maze ]; then
     SIZES=${SIZES:-3 4}
     PROBLEMS=${PROBLEMS:-60}     # mazes of each size to train on
     HELD_OUT=${HELD_OUT:-40}     # to score on
     WARM_START=${WARM_START:-70} # to begin with: their worked solutions are trained on before round 1
-    N=${N:-8} MAX_TOKENS=${MAX_TOKENS:-64}
+    N=${N:-8} MAX_TOKENS=${MAX_TOKENS:-64} EPOCHS=${EPOCHS:-3}
 elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
     PREPARE=${PREPARE:---limit 300 --recipe-arg levels=1:2
         --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
@@ -60,8 +60,7 @@ MAX_LENGTH=${MAX_LENGTH:-512} # tokens of a packed row
 # shellcheck disable=SC2206
 training=(--epochs "${EPOCHS:-4}" --learning-rate "${LEARNING_RATE:-1e-4}"
     --micro-batch-size "${MICRO_BATCH:-1}" --gradient-accumulation "${ACCUMULATION:-2}"
-    ${LORA_RANK:+--lora-rank "$LORA_RANK"} ${ACCELERATE:+--accelerate-config "$ACCELERATE"}
-    ${TRAIN-})
+    ${LORA_RANK:+--lora-rank "$LORA_RANK"} ${TRAIN-})
 
 # Exit code 3: it finished, and there is nothing to go on with. Any other is an error.
 unless_over() {

@@ -116,6 +116,9 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     results = json.loads((out / "evals/round-2-last-number/results.json").read_text())
     assert results["settings"]["model"].endswith("round-2/model")
     assert (out / "report/report.html").is_file()
+    metric = results["metrics"]["pass@2"]
+    shown = [f"{100 * metric[x]:.1f}" for x in ("value", "low", "high")]
+    assert "{} ({} to {})".format(*shown) in (out / "rounds.txt").read_text()
     # What round 1 solved and round 2 didn't is still trained on; of the set's own there is nothing.
     first, second = (
         {row["id"]: row["solution"] for row in rows(out / f"round-{r}/selected")} for r in (1, 2)
