@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,15 +16,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from helpers import problem, rollout, verdicts_of
+from helpers import make_artifact, problem, rollout, verdicts_of
 from tiny_model import make_tiny_model
 
 from llmpipe.cli.show import find
 from llmpipe.core.run import Mode
-from llmpipe.stages import score
+from llmpipe.stages import dedupe, score
 
 ROOT = Path(__file__).parents[1]
-ROUNDS = ROOT / "pipelines/rounds.py"
 
 
 def start(out: Path, model: Path, **settings: str) -> subprocess.Popen[str]:
@@ -33,9 +33,12 @@ def start(out: Path, model: Path, **settings: str) -> subprocess.Popen[str]:
         "MODEL": str(model),
         "ENGINE": "scripted",
         "SAMPLE": "--engine-arg p_correct=0.7 --engine-arg delay=0.02",
-        "PREPARE": "--limit 24 --recipe-arg levels=1 --recipe-arg families=chain_sum,gcd",
-        "HELD_OUT": "8",
+        "TASK": "maze",
+        "PROBLEMS": "12",
+        "WARM_START": "4",
+        "HELD_OUT": "4",
         "N": "2",
+        "SCORE_N": "2",
         "K": "1,2",
         "TRAIN": "--max-steps 2 --no-gradient-checkpointing",
         "COLUMNS": "160",
@@ -106,6 +109,10 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     assert "no gain for sure" in said
     assert not (out / "round-2").exists()
     assert "of the 24 that are left, 0 are" in said
+    # It began with a model that had seen worked solutions.
+    first = json.loads((out / "round-1/model/manifest.json").read_text())
+    assert first["inputs"]["model"]["path"] == "../../warm-start/model"
+    assert all("boxed" in row["messages"][-1]["content"] for row in rows(out / "warm-start/sft"))
 
     # Another round, if it is asked for, with the model of the first.
     before = made(out)
@@ -113,7 +120,7 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     assert before.items() <= made(out).items()
     manifest = json.loads((out / "round-2/model/manifest.json").read_text())
     assert manifest["inputs"]["model"]["path"] == "../../round-1/model"
-    results = json.loads((out / "evals/round-2-last-number/results.json").read_text())
+    results = json.loads((out / "evals/round-2/results.json").read_text())
     assert results["settings"]["model"].endswith("round-2/model")
     assert (out / "report/report.html").is_file()
     metric = results["metrics"]["pass@2"]
@@ -127,7 +134,7 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     assert None in first.values()
 
 
-def an_eval(folder: Path, right: Sequence[int]) -> Path:
+def an_eval(out: Path, right: Sequence[int]) -> Path:
     """Of problems with so many right answers of eight."""
     asked = [problem(f"p{i}") for i in range(len(right))]
     given = [
@@ -135,9 +142,14 @@ def an_eval(folder: Path, right: Sequence[int]) -> Path:
         for each, c in zip(asked, right, strict=True)
         for s in range(8)
     ]
-    verdicts = verdicts_of(folder / "from", given, problems=asked)
-    score.run(score.Config(k=(1, 8)), verdicts, folder / "eval", Mode())
-    return folder / "eval"
+    verdicts = verdicts_of(out.with_name(f"of-{out.name}"), given, problems=asked)
+    score.run(score.Config(k=(1, 8)), verdicts, out, Mode())
+    return out
+
+
+def rounds(command: str, *paths: Path) -> subprocess.CompletedProcess[str]:
+    script = [sys.executable, str(ROOT / "pipelines/rounds.py"), command, *map(str, paths)]
+    return subprocess.run(script, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +165,22 @@ def test_what_counts_as_a_gain(
     before: Sequence[int], after: Sequence[int], code: int, said: str, tmp_path: Path
 ) -> None:
     evals = [an_eval(tmp_path / "a", before), an_eval(tmp_path / "b", after)]
-    done = subprocess.run(
-        [sys.executable, str(ROUNDS), "gained", *map(str, evals)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = rounds("gained", *evals)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
+
+
+def test_rounds_in_a_table(tmp_path: Path) -> None:
+    evals = [an_eval(tmp_path / f"round-{r}", [r] * 20) for r in (1, 4)]
+    for path, right in zip(evals, (2, 6), strict=True):
+        an_eval(path.with_name(f"{path.name}-last-number"), [right] * 20)
+    # Two problems to train on are held out, and one isn't.
+    held_out = make_artifact(tmp_path / "held-out", [problem("p0"), problem("p1")])
+    source = make_artifact(tmp_path / "all", [problem(f"p{i}") for i in (0, 1, 20)])
+    dedupe.run(dedupe.Config(), [source], tmp_path / "clean", Mode(), against=[held_out])
+    done = rounds("table", tmp_path, *evals)
+    assert done.returncode == 0, done.stderr
+    lines = [re.findall(r"[0-9.]+(?= \()", line) for line in done.stdout.splitlines()[4:6]]
+    assert lines == [["12.5", "100.0", "25.0", "100.0"], ["50.0", "100.0", "75.0", "100.0"]]
+    assert "of 3 problems to train on, dedupe dropped 2 as held out" in done.stdout
+    assert "of the 1 that are left, 0 are" in done.stdout
