@@ -10,8 +10,7 @@
 # On eight GPUs, with a model and a data set that `llmpipe download` brought:
 #
 #   MODEL=Qwen/Qwen2.5-1.5B-Instruct PROBLEMS=gsm8k HELD_OUT=500 GPUS=all N=16 MAX_TOKENS=1024 \
-#       MAX_LENGTH=4096 LEARNING_RATE=1e-5 EPOCHS=3 MICRO_BATCH=2 ACCUMULATION=16 \
-#       OUT=runs/gsm8k bash pipelines/rft.sh
+#       EPOCHS=3 MICRO_BATCH=2 OUT=runs/gsm8k bash pipelines/rft.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +28,6 @@ if [ "$TASK" = maze ]; then
     PROBLEMS=${PROBLEMS:-60}     # mazes of each size to train on
     HELD_OUT=${HELD_OUT:-40}     # to score on
     WARM_START=${WARM_START:-70} # to begin with: their worked solutions are trained on before round 1
-    N=${N:-8} MAX_TOKENS=${MAX_TOKENS:-64} EPOCHS=${EPOCHS:-3}
 elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
     PREPARE=${PREPARE:---limit 300 --recipe-arg levels=1:2
         --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
@@ -37,29 +35,37 @@ fi
 HELD_OUT=${HELD_OUT:-150}   # problems that are set apart to score on
 SOLUTIONS=${SOLUTIONS:-own} # all: train on the set's own solutions too, where no answer was right
 
-# The model, and its answers to training problems (N) and held-out ones (SCORE_N).
 SMALL=HuggingFaceTB/SmolLM2-135M-Instruct
 MODEL=${MODEL:-$SMALL}
-ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
-if [ "$MODEL" = "$SMALL" ]; then
-    TRAIN=${TRAIN---no-gradient-checkpointing} # its activations are no more than a GB
-    # Of itself it hardly ever uses the box. As in STaR (arXiv:2203.14465), it answers the training
-    # problems of round 1 after worked examples, and learns to do without. It is scored without.
-    [ "$TASK" = maze ] || FEW_SHOT=${FEW_SHOT-pipelines/demo-few-shot.jsonl}
+if [ "$MODEL" = "$SMALL" ]; then # what two CPU cores can do
+    : "${MAX_TOKENS:=64}" "${MAX_LENGTH:=512}" "${LEARNING_RATE:=1e-4}" "${ACCUMULATION:=2}"
+    : "${TRAIN=--no-gradient-checkpointing}"
+    if [ "$TASK" = maze ]; then
+        : "${EPOCHS:=3}"
+    else
+        : "${N:=4}" "${SCORE_TOKENS:=160}" "${EPOCHS:=4}"
+        # Of itself it hardly ever uses the box. As in STaR (arXiv:2203.14465), it answers the training
+        # problems of round 1 after worked examples, and learns to do without. It is scored without.
+        : "${FEW_SHOT=pipelines/demo-few-shot.jsonl}"
+    fi
 fi
+
+# Answers: N to a training problem, SCORE_N to a held-out one.
+ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
+MAX_TOKENS=${MAX_TOKENS:-1024}
+K=${K:-1,8} # of pass@k
 # shellcheck disable=SC2206 # of several words, or none
 sampling=(--engine "$ENGINE" --temperature "${TEMPERATURE:-0.8}" ${GPUS:+--gpus "$GPUS"}
     ${TENSOR_PARALLEL:+--tensor-parallel-size "$TENSOR_PARALLEL"} ${SAMPLE-})
-K=${K:-1,8}
-scored=("${sampling[@]}" -n "${SCORE_N:-8}" --max-tokens "${SCORE_TOKENS:-${MAX_TOKENS:-160}}"
-    --k "$K")
-answers=("${sampling[@]}" -n "${N:-4}" --max-tokens "${MAX_TOKENS:-64}")
+answers=("${sampling[@]}" -n "${N:-8}" --max-tokens "$MAX_TOKENS")
+scored=("${sampling[@]}" -n "${SCORE_N:-8}" --max-tokens "${SCORE_TOKENS:-$MAX_TOKENS}" --k "$K")
 
-# Training.
-MAX_LENGTH=${MAX_LENGTH:-512} # tokens of a packed row
+# Training, as train has it where nothing is said.
+MAX_LENGTH=${MAX_LENGTH:-4096} # tokens of a packed row
 # shellcheck disable=SC2206
-training=(--epochs "${EPOCHS:-4}" --learning-rate "${LEARNING_RATE:-1e-4}"
-    --micro-batch-size "${MICRO_BATCH:-1}" --gradient-accumulation "${ACCUMULATION:-2}"
+training=(${EPOCHS:+--epochs "$EPOCHS"} ${LEARNING_RATE:+--learning-rate "$LEARNING_RATE"}
+    ${MICRO_BATCH:+--micro-batch-size "$MICRO_BATCH"}
+    ${ACCUMULATION:+--gradient-accumulation "$ACCUMULATION"}
     ${LORA_RANK:+--lora-rank "$LORA_RANK"} ${TRAIN-})
 
 # Exit code 3: it finished, and there is nothing to go on with. Any other is an error.

@@ -38,6 +38,8 @@ def start(out: Path, model: Path, **settings: str) -> subprocess.Popen[str]:
         "WARM_START": "4",
         "HELD_OUT": "4",
         "N": "2",
+        "MAX_TOKENS": "64",
+        "MAX_LENGTH": "512",
         "SCORE_N": "2",
         "K": "1,2",
         "TRAIN": "--max-steps 2 --no-gradient-checkpointing",
