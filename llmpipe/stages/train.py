@@ -289,4 +289,9 @@ def _write(outcome: Outcome, source: Artifact, model: Path, writer: Writer) -> N
         writer.add(TrainStep.from_row(step))
     writer.read = source.rows
     writer.figures |= outcome.figures
+    if outcome.figures.get("changed_weights") == 0:
+        writer.attention = (
+            f"the weights are still those of {model}: in their precision the updates are too small "
+            "to be seen; a higher --learning-rate, or more --epochs"
+        )
     writer.details |= outcome.details

@@ -22,6 +22,7 @@ from llmpipe.trainers._adapters import adapter, merged, save_adapter
 from llmpipe.trainers._checkpoints import last_whole, remove_torn
 from llmpipe.trainers._interrupt import Interrupt
 from llmpipe.trainers._job import Job, Outcome, Settings, Watch
+from llmpipe.trainers._weights import changed_share
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class SftTrainer:
             steps = _log(trainer.state.log_history)
             figures, details = _figures(trainer, steps), _details(trainer)
             _save(trainer, job, dtype, folder)
+            if not job.settings.lora or job.settings.lora.merge:
+                figures["changed_weights"] = changed_share(Path(job.model), folder)
         return Outcome(folder=str(folder), steps=steps, figures=figures, details=details)
 
 

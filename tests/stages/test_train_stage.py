@@ -66,7 +66,16 @@ def test_a_model_learns_and_is_a_model_folder(model: Path, rows: Path, trained: 
     assert figures["loss_last"] < 0.7 * figures["loss_first"]
     sizes = [len(row.input_ids) for row in Artifact.open(rows).iter_rows(PackedRow)]
     assert figures["tokens"] == steps[-1].tokens < 3 * sum(sizes)
-    assert made.manifest.inputs["model"]["digest"] != ""
+    assert figures["changed_weights"] > 0.9
+
+
+def test_updates_that_are_lost_in_rounding_want_attention(
+    model: Path, rows: Path, tmp_path: Path
+) -> None:
+    config = replace(plan(max_steps=1, gradient_accumulation=1, **FAST), learning_rate=1e-12)
+    result = run(config, rows, model, tmp_path / "out", Mode())
+    assert (result.exit_code, result.figures["changed_weights"]) == (3, 0)
+    assert "the weights are still those of" in (result.attention or "")
 
 
 def test_the_same_again_is_up_to_date(model: Path, rows: Path, trained: Path) -> None:
