@@ -177,6 +177,8 @@ def _figures(figures: Mapping[str, Any]) -> str:
 def _number(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"({_figures(value)})"
+    if isinstance(value, float) and 0 < abs(value) < 0.001:  # a learning rate
+        return f"{value:.3g}"
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 

@@ -66,7 +66,7 @@ def test_a_model_learns_and_is_a_model_folder(model: Path, rows: Path, trained: 
     assert figures["loss_last"] < 0.7 * figures["loss_first"]
     sizes = [len(row.input_ids) for row in Artifact.open(rows).iter_rows(PackedRow)]
     assert figures["tokens"] == steps[-1].tokens < 3 * sum(sizes)
-    assert figures["changed_weights"] > 0.9
+    assert figures["changed_weights"] > 0.5  # not the embeddings of tokens that nothing has
 
 
 def test_updates_that_are_lost_in_rounding_want_attention(
