@@ -65,6 +65,12 @@ def train(
         float, typer.Option(help="The share of rows held out, for a loss on what isn't learnt.")
     ] = 0.0,
     save_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 500,
+    accelerate_config: Annotated[
+        Path | None,
+        typer.Option(
+            help="What `accelerate config` wrote: train on several GPUs, by FSDP or ZeRO too."
+        ),
+    ] = None,
     seed: Seed = 0,
     track: Track = None,
     force: Force = False,
@@ -98,6 +104,7 @@ def train(
             merge=merge,
             eval_share=eval_share,
             save_every=save_every,
+            accelerate_config=accelerate_config,
             seed=seed,
         )
         stage.track(track, job="train", out=out, config=config)

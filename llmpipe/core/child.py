@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
+import select
 import signal
 import subprocess
 import threading
@@ -137,3 +139,16 @@ def _left(leader: int, mark: str) -> Iterator[int]:
 def _zombie(folder: Path) -> bool:
     """Whether it has ended, and only waits for its parent to look."""
     return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "ZX"
+
+
+def end_with(lifeline: int) -> None:
+    """Have the kernel kill this process's whole group when the other end of a pipe closes."""
+    with contextlib.suppress(
+        OSError
+    ):  # a kernel without this: what else tells of its end has to do
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:
+        os._exit(1)  # it closed before

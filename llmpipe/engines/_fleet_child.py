@@ -8,12 +8,9 @@ middle of a C call.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import queue
-import select
-import signal
 import socket
 import sys
 import threading
@@ -23,6 +20,7 @@ from typing import IO, Any
 
 from setproctitle import setproctitle
 
+from llmpipe.core.child import end_with
 from llmpipe.core.errors import UserError
 from llmpipe.core.plugins import load
 from llmpipe.core.protocols import Engine
@@ -32,7 +30,7 @@ from llmpipe.engines._inbox import Inbox, fields
 
 def main(wire: int, lifeline: int, number: str, cores: set[int]) -> None:
     """Load the engine and answer requests until the parent has no more."""
-    _end_with(lifeline)
+    end_with(lifeline)
     setproctitle(f"llmpipe engine {number}")
     if cores:
         os.sched_setaffinity(0, cores)
@@ -139,17 +137,6 @@ class _Pulse:
             if steps is None or steps != before:
                 self._mouth.say("beat", None)
             before = steps
-
-
-def _end_with(lifeline: int) -> None:
-    """Have the kernel kill this process's whole group when the other end of a pipe closes."""
-    with contextlib.suppress(OSError):  # a kernel without this: the parent's socket has to do
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-    if select.select([lifeline], [], [], 0)[0]:
-        os._exit(1)  # it closed before
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from llmpipe.core.records import PackedRow, TrainStep
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.core.spec import changes, counted, plain
 from llmpipe.engines._context import context
+from llmpipe.trainers._accelerate import WHOLE, read
 from llmpipe.trainers._job import Job, Lora, LoraKind, Outcome, Settings, Trainer
 
 log = logging.getLogger(__name__)
@@ -47,12 +48,14 @@ def plan(
     lora_targets: str | None = None,
     lora_kind: LoraKind | None = None,
     merge: bool = True,
+    accelerate_config: Path | None = None,
     **rest: Any,
 ) -> Settings:
     """`Settings` from what the user gives, with a learning rate that fits what is trained.
 
     Raises:
-        UserError: numbers out of range, or settings of an adapter without its rank.
+        UserError: numbers out of range, settings of an adapter without its rank, or a config of
+            Accelerate that can't be trained with.
     """
     lora = None
     if lora_rank is not None:
@@ -71,6 +74,9 @@ def plan(
         )
     if learning_rate is None:
         learning_rate = 1e-4 if lora else 1e-5
+    if accelerate_config:
+        rest["accelerate_config"] = str(accelerate_config)
+        rest["processes"] = read(accelerate_config).processes
     settings = Settings(learning_rate=learning_rate, lora=lora, **rest)
     _check_numbers(settings)
     return settings
@@ -208,7 +214,7 @@ def _going_on(spec: Spec, trainer: Trainer, folder: Path, mode: Mode) -> Iterato
     header = folder / _BEGUN
     begun = _read(header) if header.is_file() and trainer.begun(str(folder)) is not None else {}
     if begun:
-        begun["config"] = counted(spec.config, begun["config"])
+        begun = {"layout": WHOLE, **begun, "config": counted(spec.config, begun["config"])}
     fresh = mode.force or bool(begun.get("fresh"))
     now = {
         "version": spec.version,
@@ -218,6 +224,7 @@ def _going_on(spec: Spec, trainer: Trainer, folder: Path, mode: Mode) -> Iterato
             for role, value in spec.inputs.items()
         },
         "fresh": fresh,
+        "layout": trainer.layout(spec.config),
     }
     if begun and begun != now:
         _put_aside(begun, now, spec, folder, mode)
@@ -242,6 +249,8 @@ def _put_aside(
         changed += [
             f"another {role}" for role, d in now["inputs"].items() if begun["inputs"].get(role) != d
         ]
+        if begun["layout"] != now["layout"]:
+            changed.append(f"checkpoints were {begun['layout']}, are now {now['layout']}")
         raise UserError(
             f"{folder.parent} was begun with other settings: "
             f"{'; '.join(changed) or 'by other code of llmpipe'}",

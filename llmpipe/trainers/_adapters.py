@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,11 @@ def adapter(settings: Settings, steps: int) -> Any:
     return LoraConfig(**given, r=lora.rank, use_dora=lora.kind == "dora")
 
 
-def save_adapter(model: Any, job: Job, folder: Path) -> None:
-    """The adapter alone; to a base of which the user knows the name."""
+def save_adapter(model: Any, job: Job, folder: Path, weights: Mapping[str, Any] | None) -> None:
+    """The adapter alone, of the model's weights or these; to a base with the user's name for it."""
     for config in model.peft_config.values():
         config.base_model_name_or_path = job.base_name
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, state_dict=weights)
 
 
 def merged(base: Any, adapter_folder: Path) -> Any:

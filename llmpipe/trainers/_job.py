@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 _FREE: Mapping[str, bool] = {"fingerprint": False}
@@ -37,6 +39,9 @@ class Settings:
     ``warmup_ratio`` of the steps and falls to 0 in a half cosine. ``dtype`` is what is computed in;
     all weights are trained in float32. ``eval_share`` of the rows are held out. A checkpoint is
     written every ``save_every`` steps, and after the last.
+
+    ``processes`` as many do so side by side, each with micro batches of its own, as the file
+    ``accelerate_config`` has them share the weights: that doesn't change what comes of it.
     """
 
     learning_rate: float
@@ -52,6 +57,8 @@ class Settings:
     seed: int = 0
     eval_share: float = 0.0
     save_every: int = field(default=500, metadata=_FREE)
+    processes: int = 1
+    accelerate_config: str | None = field(default=None, metadata=_FREE)
     lora: Lora | None = None
 
 
@@ -71,6 +78,14 @@ class Job:
     held_out: Sequence[int]
     weighted: bool
     folder: str
+
+
+def read_job(file: Path) -> Job:
+    """A job that was written as JSON."""
+    values = json.loads(file.read_text(encoding="utf-8"))
+    settings = values.pop("settings")
+    lora = settings.pop("lora")
+    return Job(settings=Settings(**settings, lora=Lora(**lora) if lora else None), **values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +115,9 @@ class Trainer(Protocol):
 
     def begun(self, folder: str) -> int | None:
         """The step of the last whole checkpoint in a job's folder; None where there is none."""
+
+    def layout(self, settings: Settings) -> str:
+        """How checkpoints are written: none is gone on from in another layout."""
 
     def check(self, settings: Settings) -> None:
         """Raise `UserError` for what can be known to be wrong before anything is loaded."""

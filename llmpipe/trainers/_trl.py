@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,13 +102,13 @@ class PackedTrainer(SFTTrainer):  # type: ignore[misc]
         training = model.training
         model.eval()
         sums = torch.zeros(2, dtype=torch.float64, device=self.args.device)
-        for batch in self.get_eval_dataloader():
+        for batch, counts in self._held_out():
             batch = self._prepare_inputs(batch)
             weights = batch.pop("loss_weights", None)
             with torch.no_grad(), self.compute_loss_context_manager():
                 outputs = model(**batch, use_cache=False, fused_lm_head=True)
             weights = outputs.label_mask if weights is None else weights[:, 1:]
-            sums += torch.stack(
+            sums += counts * torch.stack(
                 [-(outputs.log_probs.double() * weights).sum(), weights.double().sum()]
             )
         total, weight = self.accelerator.reduce(sums).tolist()
@@ -116,6 +116,17 @@ class PackedTrainer(SFTTrainer):  # type: ignore[misc]
         model.train(training)
         self.log(dict(metrics))
         return metrics
+
+    def _held_out(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """This process's batches, and 0 for one that only keeps it in step with the others."""
+        rows, size = self.eval_dataset, self.args.per_device_eval_batch_size
+        starts = range(0, len(rows), size)
+        for first in range(0, len(starts), self.args.world_size):
+            mine = first + self.args.process_index
+            counts = mine < len(starts)
+            start = starts[mine if counts else 0]
+            batch = [rows[i] for i in range(start, min(start + size, len(rows)))]
+            yield self.data_collator(batch), int(counts)
 
 
 class Follow(TrainerCallback):  # type: ignore[misc]
@@ -165,15 +176,24 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         return self._stop(control)
 
     def _stop(self, control: Any) -> Any:
-        if self._interrupt.pressed:
+        if self._pressed():
             control.should_save = control.should_training_stop = True
         return control
+
+    def _pressed(self) -> bool:
+        """Whether Ctrl-C came to any process: all are to stop after the same step."""
+        accelerator, pressed = self._trainer.accelerator, self._interrupt.pressed
+        if accelerator.num_processes == 1:
+            return pressed
+        told = torch.tensor([float(pressed)], device=accelerator.device)
+        return bool(accelerator.reduce(told).item())
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         if self._trainer.adaptive:
             self._trainer.model.base_model.update_and_allocate(state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        self._trainer.accelerator.wait_for_everyone()  # each writes files of its own
         if state.is_world_process_zero:
             checkpoint = Path(args.output_dir, f"checkpoint-{state.global_step}")
             if self._trainer.adaptive:

@@ -18,10 +18,13 @@ from llmpipe.algo.prompts import load_tokenizer
 from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
 from llmpipe.core.records import TrainStep
+from llmpipe.trainers import _accelerate
+from llmpipe.trainers import _shared as shared
 from llmpipe.trainers._adapters import adapter, merged, save_adapter
 from llmpipe.trainers._checkpoints import last_whole, remove_torn
 from llmpipe.trainers._interrupt import Interrupt
 from llmpipe.trainers._job import Job, Outcome, Settings, Watch
+from llmpipe.trainers._launch import launched
 from llmpipe.trainers._weights import changed_share
 
 log = logging.getLogger(__name__)
@@ -44,32 +47,51 @@ class SftTrainer:
         found = last_whole(Path(folder, "checkpoints"))
         return found[0] if found else None
 
+    def layout(self, settings: Settings) -> str:
+        given = settings.accelerate_config
+        return _accelerate.read(Path(given)).layout if given else _accelerate.WHOLE
+
     def check(self, settings: Settings) -> None:
         for library in ("torch", "trl", "peft", "accelerate"):
             if not _installed(library):
                 raise UserError(f"{library} is not installed", _HINT)
         if settings.lora and settings.lora.kind == "qlora" and not _installed("bitsandbytes"):
             raise UserError("bitsandbytes is not installed", "pip install bitsandbytes")
+        _accelerate.check(settings)
 
     def train(self, job: Job, watch: Watch) -> Outcome:
-        folder, checkpoints = Path(job.folder, "model"), Path(job.folder, "checkpoints")
+        checkpoints = Path(job.folder, "checkpoints")
         remove_torn(checkpoints)
-        resumed = last_whole(checkpoints)
-        with _one_line(job.folder):
-            trainer, dtype = prepare(job, begins=not resumed)
-            _say(trainer)
-            if resumed:
-                log.info("going on from step %d of %d", resumed[0], trainer.args.max_steps)
-            _run(trainer, watch, resumed[1] if resumed else None)
-            steps = _log(trainer.state.log_history)
-            figures, details = _figures(trainer, steps), _details(trainer)
-            _save(trainer, job, dtype, folder)
-            if not job.settings.lora or job.settings.lora.merge:
-                figures["changed_weights"] = changed_share(Path(job.model), folder)
-        return Outcome(folder=str(folder), steps=steps, figures=figures, details=details)
+        train = launched if job.settings.accelerate_config else train_here
+        try:
+            return train(job, watch)
+        except BaseException:
+            remove_torn(checkpoints)  # where it filled the disk, it is to be gone
+            raise
 
 
 TRAINER = SftTrainer()
+
+
+def train_here(job: Job, watch: Watch) -> Outcome:
+    """Train in this process, with the others if it is one of several: see `Trainer.train`."""
+    folder, resumed = Path(job.folder, "model"), last_whole(Path(job.folder, "checkpoints"))
+    with _one_line(job.folder):
+        trainer, dtype = prepare(job, begins=not resumed)
+        parameters = shared.trained_parameters(trainer.model)  # whole only until they are shared
+        shared.check(trainer, job.settings)
+        _say(trainer)
+        if resumed:
+            log.info("going on from step %d of %d", resumed[0], trainer.args.max_steps)
+        _run(trainer, watch, resumed[1] if resumed else None)
+        steps = _log(trainer.state.log_history)
+        figures = _figures(trainer, steps) | {"trained_parameters": parameters}
+        details = _details(trainer)
+        _save(trainer, job, dtype, folder)
+        whole = not job.settings.lora or job.settings.lora.merge
+        if whole and trainer.is_world_process_zero():
+            figures["changed_weights"] = changed_share(Path(job.model), folder)
+    return Outcome(folder=str(folder), steps=steps, figures=figures, details=details)
 
 
 def prepare(job: Job, *, begins: bool) -> tuple[Any, Any]:
@@ -92,10 +114,12 @@ def prepare(job: Job, *, begins: bool) -> tuple[Any, Any]:
     _check_dtype(torch, settings)
     rows, held_out = _rows(job)
     in_epoch, total = _steps(settings, len(rows))
+    # Before the model is: by them it is known how processes share it.
+    arguments = _arguments(torch, job, in_epoch, total, begins=begins)
     model, dtype = _model(torch, job)
     trainer = PackedTrainer(
         model=model,
-        args=_arguments(torch, job, in_epoch, total, begins=begins),
+        args=arguments,
         data_collator=Collator(pad_token_id=0),
         train_dataset=rows,
         eval_dataset=held_out,
@@ -113,11 +137,7 @@ def _run(trainer: Any, watch: Watch, checkpoint: Path | None) -> None:
     folder = Path(trainer.args.output_dir)
     with Interrupt() as interrupt:
         trainer.add_callback(Follow(watch, interrupt, trainer))
-        try:
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except BaseException:
-            remove_torn(folder)  # where it filled the disk, it is to be gone
-            raise
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     done, wanted = trainer.state.global_step, trainer.args.max_steps
     if done < wanted:
         log.warning(
@@ -141,6 +161,9 @@ def _say(trainer: Any) -> None:
         args.world_size,
         "GPU" if trainer.model.device.type == "cuda" else trainer.model.device.type.upper(),
     )
+    together = args.per_device_train_batch_size * args.world_size
+    if twice := -len(trainer.train_dataset) % together if args.world_size > 1 else 0:
+        log.info("%d rows of an epoch are learnt twice: each process gets as many", twice)
 
 
 def _train_batch(trainer: Any) -> int:
@@ -185,7 +208,7 @@ def _rows(job: Job) -> tuple[Any, Any]:
 
 def _steps(settings: Settings, rows: int) -> tuple[int, int]:
     """Optimizer steps in an epoch and in all; an epoch's last takes what rows are left."""
-    batch = settings.micro_batch_size * settings.gradient_accumulation
+    batch = settings.micro_batch_size * settings.gradient_accumulation * settings.processes
     in_epoch = math.ceil(rows / batch)
     return in_epoch, settings.max_steps or math.ceil(settings.epochs * in_epoch)
 
@@ -276,16 +299,23 @@ def _save(trainer: Any, job: Job, dtype: Any, folder: Path) -> None:
     import torch
 
     lora = job.settings.lora
+    model, whole = trainer.accelerator.unwrap_model(trainer.model), shared.gathered(trainer)
+    if not trainer.is_world_process_zero():
+        return
     if folder.exists():
         shutil.rmtree(folder)
-    model = trainer.accelerator.unwrap_model(trainer.model)
     if lora:
         alone = Path(job.folder, "adapter") if lora.merge else folder
-        save_adapter(model, job, alone)
+        save_adapter(model, job, alone, whole)
         if not lora.merge:
             return
+        shared.leave()
         # The sum is taken in float32, of the weights as they came: not as they were quantized.
         model = merged(_load(job, dtype=torch.float32), alone)
+    elif whole is not None:
+        whole = {name: weights.to(dtype) for name, weights in whole.items()}
+        model.save_pretrained(folder, state_dict=whole)
+        return
     model.to(dtype).save_pretrained(folder)
 
 
@@ -301,7 +331,6 @@ def _log(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _figures(trainer: Any, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     import torch
 
-    parameters = [p.numel() for p in trainer.model.parameters() if p.requires_grad]
     losses = [row["loss"] for row in steps if "loss" in row]
     held_out = [row["eval_loss"] for row in steps if "eval_loss" in row]
     tokens, seconds = steps[-1]["tokens"], steps[-1]["seconds"]
@@ -312,12 +341,12 @@ def _figures(trainer: Any, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "loss_last": losses[-1],
         "tokens": tokens,
         "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
-        "trained_parameters": sum(parameters),
     }
     if held_out:
         figures |= {"eval_loss_first": held_out[0], "eval_loss": held_out[-1]}
     if torch.cuda.is_available():
-        figures["peak_gpu_bytes"] = torch.cuda.max_memory_allocated()
+        peak = torch.tensor([torch.cuda.max_memory_allocated()], device=trainer.args.device)
+        figures["peak_gpu_bytes"] = int(trainer.accelerator.gather(peak).max())
     return figures
 
 
