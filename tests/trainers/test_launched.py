@@ -37,6 +37,7 @@ fsdp_config:
   fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
   fsdp_state_dict_type: SHARDED_STATE_DICT
 """
+SHIPPED = Path(__file__).parents[2] / "pipelines/accelerate"
 FAST: dict[str, Any] = {
     "epochs": 2,
     "save_every": 2,
@@ -175,6 +176,15 @@ def test_what_a_config_says(tmp_path: Path) -> None:
     assert read(two).processes == 2
     one = config(tmp_path, json.dumps({"distributed_type": "NO"}))
     assert read(one).processes == 1
+
+
+@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: file.stem)
+def test_shipped_configs_are_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    assert read(file).processes == 4
+    assert load_config_from_file(str(file)).distributed_type.value == read(file).kind
 
 
 def test_what_cannot_be_trained_with_is_refused(
