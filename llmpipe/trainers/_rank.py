@@ -54,6 +54,7 @@ def main(file: Path, words: int, outcome: Path) -> int:
     if rank == 0:
         logging.getLogger().addHandler(mouth)
         logging.getLogger("llmpipe").setLevel(logging.INFO)
+    logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of what the Trainer sees to
     mouth.say("begun", os.getpid())
 
     def watch(done: int, total: int | None, **figures: Any) -> None:
