@@ -143,9 +143,7 @@ def _zombie(folder: Path) -> bool:
 
 def end_with(lifeline: int) -> None:
     """Have the kernel kill this process's whole group when the other end of a pipe closes."""
-    with contextlib.suppress(
-        OSError
-    ):  # a kernel without this: what else tells of its end has to do
+    with contextlib.suppress(OSError):  # a kernel without this: a closed pipe has to do
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)

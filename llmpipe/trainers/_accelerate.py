@@ -41,15 +41,17 @@ def read(file: Path) -> Accelerate:
     given = _load(file)
     kind = str(given.get("distributed_type", "NO"))
     for wrong, said in (
-        (kind not in _KINDS, f"distributed_type: {kind}, but trained is with {', '.join(_KINDS)}"),
-        (_number(given, "num_machines", 1) != 1, "several machines, but trained is on one"),
+        (kind not in _KINDS, f"distributed_type: {kind}, not one of {', '.join(_KINDS)}"),
+        (_number(given, "num_machines", 1) != 1, "several machines, and llmpipe train runs on one"),
         (given.get("mixed_precision") in ("fp16", "fp8"), "a mixed_precision that --dtype hasn't"),
-        (bool(given.get("parallelism_config")), "a parallelism_config, which isn't trained with"),
+        (bool(given.get("parallelism_config")), "a parallelism_config: rows aren't split here"),
         (bool(given.get("use_cpu")) and kind in SHARED, f"{kind} on the CPU, which is for GPUs"),
     ):
         if wrong:
             raise UserError(f"{file} asks for {said}", _hint(file))
-    processes = _number(given, "num_processes", 0) or _gpus(given, kind)
+    processes = _number(given, "num_processes", 0)
+    if processes < 1:  # accelerate writes -1 for what is said later
+        processes = _gpus(given, kind)
     return Accelerate(processes=processes, kind=kind, layout=_layout(given, kind, file))
 
 

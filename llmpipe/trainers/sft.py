@@ -163,7 +163,7 @@ def _say(trainer: Any) -> None:
     )
     together = args.per_device_train_batch_size * args.world_size
     if twice := -len(trainer.train_dataset) % together if args.world_size > 1 else 0:
-        log.info("%d rows of an epoch are learnt twice: each process gets as many", twice)
+        log.info("an epoch learns %d of its rows twice: each process gets as many", twice)
 
 
 def _train_batch(trainer: Any) -> int:
