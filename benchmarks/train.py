@@ -20,6 +20,7 @@ import argparse
 import gc
 import math
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -241,9 +242,11 @@ def main() -> None:
             "padded, grouped": lambda: padded_way(given, data, folder / "padded", grouped=True),
         }
         taken = {name: Timed() for name in ways}
-        for _ in range(given.rounds):
+        for number in range(given.rounds):
             for name, way in ways.items():
                 step(way(), taken[name])
+                took = f"{taken[name].wall[-1]:.1f} s"
+                print(f"round {number + 1}: {name} {took}", file=sys.stderr, flush=True)
                 gc.collect()
     show(data, taken)
 
