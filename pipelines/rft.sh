@@ -7,19 +7,49 @@
 #   bash pipelines/rft.sh              small sums with a 135M model, on two CPU cores
 #   TASK=maze bash pipelines/rft.sh    small mazes, after a start on worked solutions
 #
-# On eight GPUs, with a model and a data set that `llmpipe download` brought:
+# On eight GPUs, with a model and a data set that `llmpipe download` brought; a train batch of 16 rows:
 #
 #   MODEL=Qwen/Qwen2.5-1.5B-Instruct PROBLEMS=gsm8k HELD_OUT=500 GPUS=all N=16 MAX_TOKENS=1024 \
-#       EPOCHS=3 MICRO_BATCH=2 OUT=runs/gsm8k bash pipelines/rft.sh
+#       EPOCHS=3 MICRO_BATCH=2 ACCUMULATION=1 ACCELERATE=pipelines/accelerate/copies.yaml \
+#       OUT=runs/gsm8k bash pipelines/rft.sh
+#
+# Folders and files are named from the repository's root, wherever it is started.
+# Settings may stand behind the script's name, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BIN=${BIN:-.venv/bin}      # where setup.sh put llmpipe
-TASK=${TASK:-math}         # math or maze
-OUT=${OUT:-runs/rft/$TASK} # where everything goes
-ROUNDS=${ROUNDS:-2}        # the most of them
-FROM=${FROM:-base}         # what each round trains: the model it began with, or the last round's (last)
-STOP=${STOP:-yes}          # no: all rounds, whatever they gain
+# refuse WHAT: exit code 2, as the commands have it.
+refuse() {
+    echo "rft.sh: $1" >&2
+    exit 2
+}
+
+# one_of NAME VALUE...: a setting has one of these values.
+one_of() {
+    local value
+    for value in "${@:2}"; do [ "${!1}" != "$value" ] || return 0; done
+    refuse "$1 is '${!1}', but must be one of: ${*:2}"
+}
+
+for setting in "$@"; do
+    [[ $setting =~ ^[A-Z_]+= ]] || refuse "'$setting' is no setting such as ROUNDS=2"
+    declare "$setting"
+done
+
+BIN=${BIN:-.venv/bin}       # where setup.sh put llmpipe
+TASK=${TASK:-math}          # math or maze
+OUT=${OUT:-runs/rft/$TASK}  # where everything goes
+ROUNDS=${ROUNDS:-2}         # the most of them
+FROM=${FROM:-base}          # what each round trains: the model it began with, or the last round's (last)
+STOP=${STOP:-yes}           # no: all rounds, whatever they gain
+SOLUTIONS=${SOLUTIONS:-own} # all: train on the set's own solutions too, where no answer was right
+
+one_of TASK math maze
+one_of FROM base last
+one_of STOP yes no
+one_of SOLUTIONS own all
+[[ $ROUNDS =~ ^[1-9][0-9]*$ ]] || refuse "ROUNDS is '$ROUNDS', but must be 1 or more"
+[ -x "$BIN/llmpipe" ] || refuse "there is no $BIN/llmpipe: make setup"
 
 # Problems. PREPARE, SAMPLE and TRAIN hold any further options of the commands.
 PREPARE=${PREPARE-}
@@ -32,8 +62,7 @@ elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
     PREPARE=${PREPARE:---limit 300 --recipe-arg levels=1:2
         --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
 fi
-HELD_OUT=${HELD_OUT:-150}   # problems that are set apart to score on
-SOLUTIONS=${SOLUTIONS:-own} # all: train on the set's own solutions too, where no answer was right
+HELD_OUT=${HELD_OUT:-150} # problems that are set apart to score on
 
 SMALL=HuggingFaceTB/SmolLM2-135M-Instruct
 MODEL=${MODEL:-$SMALL}
@@ -66,7 +95,8 @@ MAX_LENGTH=${MAX_LENGTH:-4096} # tokens of a packed row
 training=(${EPOCHS:+--epochs "$EPOCHS"} ${LEARNING_RATE:+--learning-rate "$LEARNING_RATE"}
     ${MICRO_BATCH:+--micro-batch-size "$MICRO_BATCH"}
     ${ACCUMULATION:+--gradient-accumulation "$ACCUMULATION"}
-    ${LORA_RANK:+--lora-rank "$LORA_RANK"} ${TRAIN-})
+    ${LORA_RANK:+--lora-rank "$LORA_RANK"}
+    ${ACCELERATE:+--accelerate-config "$ACCELERATE"} ${TRAIN-})
 
 # Exit code 3: it finished, and there is nothing to go on with. Any other is an error.
 unless_over() {

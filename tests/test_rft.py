@@ -136,6 +136,28 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     assert None in first.values()
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("TASK=maths", "TASK is 'maths', but must be one of: math maze"),
+        ("FROM=first", "FROM is 'first', but must be one of: base last"),
+        ("STOP=1", "STOP is '1', but must be one of: yes no"),
+        ("ROUNDS=0", "ROUNDS is '0', but must be 1 or more"),
+        ("ROUNDS=08", "ROUNDS is '08', but must be 1 or more"),
+        ("three", "'three' is no setting such as ROUNDS=2"),
+        ("BIN=/nowhere", "there is no /nowhere/llmpipe: make setup"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(setting: str, said: str, tmp_path: Path) -> None:
+    script = ["bash", str(ROOT / "pipelines/rft.sh"), f"OUT={tmp_path}"]
+    environment = {**os.environ, "BIN": str(Path(sys.executable).parent)}
+    done = subprocess.run(
+        [*script, setting], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"rft.sh: {said}\n")
+    assert not [*tmp_path.iterdir()]
+
+
 def an_eval(out: Path, right: Sequence[int]) -> Path:
     """Of problems with so many right answers of eight."""
     asked = [problem(f"p{i}") for i in range(len(right))]
