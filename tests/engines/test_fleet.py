@@ -368,7 +368,6 @@ def test_with_the_parent_all_engines_are_gone(
 @needs_vllm
 def test_two_of_vllm_one_killed(smol_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
-    monkeypatch.setenv("LLMPIPE_ENGINE_TIMEOUT", "30")  # it says that it runs while it loads, too
     options = {"max_num_seqs": "4", "max_model_len": "512"}
     sampling = Sampling(temperature=1.0, max_tokens=16)
     wanted = _requests(12)
