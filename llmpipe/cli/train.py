@@ -29,7 +29,9 @@ def train(
         float, typer.Option(help="The share of steps in which it rises; then it falls in a cosine.")
     ] = 0.03,
     weight_decay: Annotated[float, typer.Option(help="AdamW's.")] = 0.0,
-    max_grad_norm: Annotated[float, typer.Option(help="Longer gradients are cut to it.")] = 1.0,
+    max_grad_norm: Annotated[
+        float, typer.Option(help="Longer gradients are cut to it; with 0, none are.")
+    ] = 1.0,
     micro_batch_size: Annotated[int, typer.Option(help="Rows at a time.")] = 1,
     gradient_accumulation: Annotated[
         int, typer.Option(help="How many times as many rows make an optimizer step.")

@@ -28,6 +28,7 @@ def find_model(name: str) -> Path:
                     f"{path} is no model folder: it has no config.json",
                     "a model folder holds config.json, *.safetensors and tokenizer files",
                 )
+            _check_config(path / "config.json")
             return path
     if Path(f"{name.rstrip('/')}.partial").is_dir():
         raise UserError(
@@ -39,6 +40,15 @@ def find_model(name: str) -> Path:
     raise UserError(
         f"there is no model at {name}" + (f" or models/{name}" if "/" in name else ""), hint
     )
+
+
+def _check_config(file: Path) -> None:
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:  # no JSON, or no UTF-8
+        settings = None
+    if not isinstance(settings, dict):
+        raise UserError(f"{file} is no JSON object", "download the model again, or use another")
 
 
 def downloaded_repo(folder: Path) -> str | None:

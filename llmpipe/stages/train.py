@@ -86,6 +86,7 @@ def _check_numbers(settings: Settings) -> None:
     low, least, most = 0.0, 1.0, math.inf
     lora = settings.lora
     for name, value, lowest, below in (
+        ("seed", settings.seed, low, 2.0**32),
         ("learning-rate", settings.learning_rate, low, most),
         ("max-steps", settings.max_steps, least, most),
         ("warmup-ratio", settings.warmup_ratio, low, least),
@@ -96,10 +97,11 @@ def _check_numbers(settings: Settings) -> None:
         ("eval-share", settings.eval_share, low, least),
         ("save-every", settings.save_every, least, most),
         ("lora-rank", lora.rank if lora else None, least, most),
+        ("lora-alpha", lora.alpha if lora else None, low, most),
         ("lora-dropout", lora.dropout if lora else None, low, least),
     ):
         if value is not None and not lowest <= value < below:
-            end = "" if below == most else f" and below {below:g}"
+            end = "" if below == most else f" and below {below:.10g}"
             raise UserError(
                 f"{name} is {value}, but must be at least {lowest:g}{end}", "llmpipe train --help"
             )

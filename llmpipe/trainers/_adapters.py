@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llmpipe.core.errors import UserError
 from llmpipe.trainers._job import Job, Settings
 
 _RANKS = "ranks.pt"
@@ -37,6 +38,32 @@ def adapter(settings: Settings, steps: int) -> Any:
             total_step=steps,
         )
     return LoraConfig(**given, r=lora.rank, use_dora=lora.kind == "dora")
+
+
+def check_targets(model: Any, targets: Sequence[str]) -> None:
+    """See that each target is a linear map of the model, and not its head.
+
+    PEFT passes over what the model doesn't have, and TRL's loss over an adapter of the head.
+
+    Raises:
+        UserError: one isn't.
+    """
+    import torch
+    from transformers.pytorch_utils import Conv1D
+
+    head = model.get_output_embeddings()
+    linear = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear | Conv1D) and module is not head
+    ]
+    for target in targets:
+        if not any(f".{name}".endswith(f".{target}") for name in linear):
+            known = dict.fromkeys(name.rpartition(".")[2] for name in linear)
+            raise UserError(
+                f"{target} is no linear map of the model that gets an adapter",
+                f"--lora-targets {','.join(known)}",
+            )
 
 
 def save_adapter(model: Any, job: Job, folder: Path, weights: Mapping[str, Any] | None) -> None:

@@ -20,11 +20,12 @@ from llmpipe.core.libraries import needs
 from llmpipe.core.records import TrainStep
 from llmpipe.trainers import _accelerate
 from llmpipe.trainers import _shared as shared
-from llmpipe.trainers._adapters import adapter, merged, save_adapter
+from llmpipe.trainers._adapters import adapter, check_targets, merged, save_adapter
 from llmpipe.trainers._checkpoints import last_whole, remove_torn
 from llmpipe.trainers._interrupt import Interrupt
 from llmpipe.trainers._job import Job, Outcome, Settings, Watch
 from llmpipe.trainers._launch import launched
+from llmpipe.trainers._model import load_for_training, load_model
 from llmpipe.trainers._weights import changed_share
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,9 @@ def prepare(job: Job, *, begins: bool) -> tuple[Any, Any]:
     in_epoch, total = _steps(settings, len(rows))
     # Before the model is: by them it is known how processes share it.
     arguments = _arguments(torch, job, in_epoch, total, begins=begins)
-    model, dtype = _model(torch, job)
+    model, dtype = load_for_training(job)
+    if settings.lora:
+        check_targets(model, settings.lora.targets)
     trainer = PackedTrainer(
         model=model,
         args=arguments,
@@ -251,49 +254,6 @@ def _arguments(torch: Any, job: Job, in_epoch: int, total: int, *, begins: bool)
     )
 
 
-def _model(torch: Any, job: Job) -> tuple[Any, Any]:
-    """The model to be trained, and the dtype that its own weights are in.
-
-    Weights that are trained are held in float32: in bfloat16 most updates would round to nothing.
-    """
-    from transformers import AutoConfig
-
-    settings = job.settings
-    own = AutoConfig.from_pretrained(job.model, local_files_only=True).dtype or torch.float32
-    compute = torch.bfloat16 if settings.dtype == "bfloat16" else torch.float32
-    given: dict[str, Any] = {"dtype": compute if settings.lora else torch.float32}
-    if settings.lora and settings.lora.kind == "qlora":
-        from transformers import BitsAndBytesConfig
-
-        given["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=compute,
-        )
-    if torch.cuda.is_available() and compute == torch.bfloat16 and _installed("flash_attn"):
-        given["attn_implementation"] = "flash_attention_2"
-    return _load(job, **given), own
-
-
-def _load(job: Job, **given: Any) -> Any:
-    from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
-
-    try:
-        model, found = AutoModelForCausalLM.from_pretrained(
-            job.model, local_files_only=True, output_loading_info=True, **given
-        )
-        if found["missing_keys"]:  # they would be random
-            raise ValueError(f"it has no weights for {sorted(found['missing_keys'])[0]}")
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as e:
-        raise UserError(
-            f"transformers can't load {job.model}: {_first_line(e)}",
-            "download the model again, or use another",
-        ) from e
-    return model
-
-
 def _save(trainer: Any, job: Job, dtype: Any, folder: Path) -> None:
     """Weights in the dtype that the model came in, or an adapter's alone."""
     import torch
@@ -311,7 +271,7 @@ def _save(trainer: Any, job: Job, dtype: Any, folder: Path) -> None:
             return
         shared.leave()
         # The sum is taken in float32, of the weights as they came: not as they were quantized.
-        model = merged(_load(job, dtype=torch.float32), alone)
+        model = merged(load_model(job, dtype=torch.float32), alone)
     elif whole is not None:
         whole = {name: weights.to(dtype) for name, weights in whole.items()}
         model.save_pretrained(folder, state_dict=whole)
@@ -362,10 +322,6 @@ def _details(trainer: Any) -> dict[str, Any]:
 
 def _installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
-
-
-def _first_line(e: BaseException) -> str:
-    return (str(e) or type(e).__name__).splitlines()[0]
 
 
 @contextlib.contextmanager

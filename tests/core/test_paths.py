@@ -39,6 +39,10 @@ def test_an_unfinished_download_is_no_model(model: Path) -> None:
 
 
 def test_a_folder_without_a_config_is_no_model(model: Path) -> None:
+    for broken in (b"{", b"[]", b"\xff"):
+        (model / "config.json").write_bytes(broken)
+        with pytest.raises(UserError, match=r"config\.json is no JSON object"):
+            find_model(str(model))
     (model / "config.json").unlink()
     with pytest.raises(UserError, match=r"no config\.json"):
         find_model(str(model))

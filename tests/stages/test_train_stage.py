@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import make_artifact, problem
@@ -110,6 +111,26 @@ def test_rows_that_do_not_fit_the_model_are_refused(
     assert not (tmp_path / "out.partial").exists()
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model_type": "no-such"}, "model type `no-such`"),
+        ({"num_attention_heads": 3}, r"64\) is not a multiple of the number of .* heads \(3\)"),
+        ({"intermediate_size": 96}, r"is \[64, 128\], but by config.json it would be \[64, 96\]"),
+        ({"num_hidden_layers": 3}, "it has no weights for model.layers.2.input_layernorm.weight"),
+    ],
+)
+def test_a_model_that_is_not_as_its_config_says_is_refused(
+    model: Path, rows: Path, given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(model, tmp_path / "broken")
+    settings = json.loads((broken / "config.json").read_text()) | given
+    (broken / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match=rf"transformers can't load .*{said}"):
+        run(plan(**FAST), rows, broken, tmp_path / "out", Mode())
+    assert [path.name for path in tmp_path.iterdir()] == ["broken"]
+
+
 def test_checkpoints_that_have_no_room_are_refused(model: Path, rows: Path, tmp_path: Path) -> None:
     large = shutil.copytree(model, tmp_path / "large")
     with (large / "more.safetensors").open("wb") as f:
@@ -169,6 +190,9 @@ def test_numbers_out_of_range_are_refused() -> None:
         ({"max_steps": 0}, "max-steps is 0, but must be at least 1"),
         ({"learning_rate": float("nan")}, "learning-rate is nan"),
         ({"lora_rank": 0}, "lora-rank is 0"),
+        ({"lora_rank": 4, "lora_alpha": float("nan")}, "lora-alpha is nan"),
+        ({"seed": -1}, "seed is -1, but must be at least 0 and below"),
+        ({"seed": 2**32}, "seed is 4294967296, but must be at least 0 and below"),
         ({"lora_alpha": 8}, "settings of an adapter are given, but no rank"),
         ({"merge": False}, "settings of an adapter are given, but no rank"),
     ):

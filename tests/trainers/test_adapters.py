@@ -132,3 +132,15 @@ def test_four_bits_want_their_library(rows: Path, model: Path, tmp_path: Path) -
     with pytest.raises(UserError, match="bitsandbytes is not installed"):
         train.run(settings("qlora"), rows, model, tmp_path / "out", Mode())
     assert not (tmp_path / "out.partial").exists()
+
+
+@pytest.mark.parametrize("wrong", ["q", "embed_tokens", "lm_head"])
+def test_targets_that_get_no_adapter_are_refused(
+    wrong: str, model: Path, rows: Path, tmp_path: Path
+) -> None:
+    config = settings("lora", lora_targets=f"q_proj,{wrong}")
+    with pytest.raises(UserError, match=f"^{wrong} is no linear map of the model") as caught:
+        train.run(config, rows, model, tmp_path / "out", Mode())
+    known = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
+    assert caught.value.hint == f"--lora-targets {known}"
+    assert not [*tmp_path.iterdir()]

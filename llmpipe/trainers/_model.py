@@ -1,0 +1,86 @@
+"""The model that a job trains, read from its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from llmpipe.core.errors import UserError
+from llmpipe.trainers._job import Job
+
+
+def load_for_training(job: Job) -> tuple[Any, Any]:
+    """The model to be trained, and the dtype that its own weights are in.
+
+    Weights that are trained are held in float32: in bfloat16 most updates would round to nothing.
+    """
+    import torch
+    from transformers import AutoConfig
+
+    settings = job.settings
+    with _readable(job):
+        own = AutoConfig.from_pretrained(job.model, local_files_only=True).dtype or torch.float32
+    compute = torch.bfloat16 if settings.dtype == "bfloat16" else torch.float32
+    given: dict[str, Any] = {"dtype": compute if settings.lora else torch.float32}
+    if settings.lora and settings.lora.kind == "qlora":
+        from transformers import BitsAndBytesConfig
+
+        given["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=compute,
+        )
+    if (
+        torch.cuda.is_available()
+        and compute == torch.bfloat16
+        and importlib.util.find_spec("flash_attn")
+    ):
+        given["attn_implementation"] = "flash_attention_2"
+    return load_model(job, **given), own
+
+
+def load_model(job: Job, **given: Any) -> Any:
+    """A job's model, with what ``from_pretrained`` is given besides.
+
+    Raises:
+        UserError: it can't be loaded, or not all of it.
+    """
+    from transformers import AutoModelForCausalLM
+
+    with _readable(job):
+        model, found = AutoModelForCausalLM.from_pretrained(
+            job.model,
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **given,
+        )
+        if found["missing_keys"]:  # they would be random
+            raise ValueError(f"it has no weights for {min(found['missing_keys'])}")
+        if found["mismatched_keys"]:  # and these
+            name, there, wanted = min(found["mismatched_keys"])
+            raise ValueError(
+                f"{name} is {list(there)}, but by config.json it would be {list(wanted)}"
+            )
+    return model
+
+
+@contextlib.contextmanager
+def _readable(job: Job) -> Iterator[None]:
+    """What is wrong with a model's folder, as the user's to put right."""
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    wrong = (OSError, ValueError, KeyError, ImportError, SafetensorError, StrictDataclassError)
+    try:
+        yield
+    except wrong as e:
+        said = textwrap.shorten(str(e), 300) or type(e).__name__
+        raise UserError(
+            f"transformers can't load {job.model}: {said}",
+            "download the model again, or use another",
+        ) from e
