@@ -49,6 +49,9 @@ one_of FROM base last
 one_of STOP yes no
 one_of SOLUTIONS own all
 [[ $ROUNDS =~ ^[1-9][0-9]*$ ]] || refuse "ROUNDS is '$ROUNDS', but must be 1 or more"
+for file in ${ACCELERATE:+"$ACCELERATE"} ${FEW_SHOT:+"$FEW_SHOT"}; do # else found in hours
+    [ -f "$file" ] || refuse "there is no file $file"
+done
 [ -x "$BIN/llmpipe" ] || refuse "there is no $BIN/llmpipe: make setup"
 
 # Problems. PREPARE, SAMPLE and TRAIN hold any further options of the commands.

@@ -145,6 +145,7 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
         ("ROUNDS=0", "ROUNDS is '0', but must be 1 or more"),
         ("ROUNDS=08", "ROUNDS is '08', but must be 1 or more"),
         ("three", "'three' is no setting such as ROUNDS=2"),
+        ("ACCELERATE=/no/file", "there is no file /no/file"),
         ("BIN=/nowhere", "there is no /nowhere/llmpipe: make setup"),
     ],
 )

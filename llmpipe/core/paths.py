@@ -34,12 +34,9 @@ def find_model(name: str) -> Path:
         raise UserError(
             f"the model at {name} is unfinished", "run the command that makes it again: it goes on"
         )
-    hint = "check the path"
-    if name.count("/") == 1 and not name.startswith((".", "/")):
-        hint = f"llmpipe download {name}"
-    raise UserError(
-        f"there is no model at {name}" + (f" or models/{name}" if "/" in name else ""), hint
-    )
+    by_id = name.count("/") == 1 and not name.startswith((".", "/"))
+    hint = f"llmpipe download {name}" if by_id else "check the path"
+    raise UserError(f"there is no model at {name}" + (f" or models/{name}" if by_id else ""), hint)
 
 
 def _check_config(file: Path) -> None:

@@ -124,6 +124,10 @@ def run(config: Settings, packed: Path, model: Path, out: Path, mode: Mode) -> R
     source = Artifact.open(packed, PackedRow)
     _check_rows(source, model)
     _check_model(source, model)
+    if model.resolve() in out.resolve().parents:
+        raise UserError(
+            f"{out} is inside {model}, which would be another model with it", "choose another -o"
+        )
     spec = Spec(
         stage="train",
         record=TrainStep,

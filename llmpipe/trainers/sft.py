@@ -36,7 +36,13 @@ _MOST_CHECKPOINTS = 2
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # torch says no more of a full disk than that it isn't where it wanted to be.
-_NO_SPACE = ("No space left", "Disk quota exceeded", "iostream error", "unexpected pos")
+_NO_SPACE = (
+    "No space left",
+    "Disk quota exceeded",
+    "iostream error",
+    "unexpected pos",
+    "Not enough disk space",  # datasets, before it copies rows
+)
 
 
 class SftTrainer:
@@ -342,7 +348,7 @@ def _one_line(folder: str) -> Iterator[None]:
             ) from e
         if getattr(e, "errno", None) in _FULL or any(word in said for word in _NO_SPACE):
             raise UserError(
-                f"a checkpoint can't be written in {folder}: no space left",
+                f"no more can be written in {folder}: no space left",
                 "free some space; the same command goes on from the last checkpoint",
             ) from e
         raise

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,6 +106,8 @@ def test_rows_that_do_not_fit_the_model_are_refused(
     (quantized / "config.json").write_text(json.dumps(settings))
     with pytest.raises(UserError, match="are quantized: they can't be trained"):
         run(config, rows, quantized, tmp_path / "out", Mode())
+    with pytest.raises(UserError, match=r"tiny/out is inside .*tiny, which would be another"):
+        run(config, rows, model, model / "out", Mode())
     with pytest.raises(UserError, match="none is left to train on"):
         run(replace(config, eval_share=0.999), rows, model, tmp_path / "out", Mode())
     assert not (tmp_path / "out").exists()
@@ -168,16 +171,26 @@ def test_a_loss_that_is_no_number_ends_it(model: Path, rows: Path, tmp_path: Pat
     assert not [*tmp_path.iterdir()]
 
 
-def test_what_runs_out_is_said_in_one_line(tmp_path: Path) -> None:
+def test_what_runs_out_is_said_in_one_line(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
     import torch
 
     from llmpipe.trainers.sft import _one_line
+
+    def copy_rows(rows: Path, folder: Path) -> None:
+        full = SimpleNamespace(free=0)
+        monkeypatch.setattr("datasets.utils.py_utils.disk_usage", lambda _: full)
+        files = list(map(str, Artifact.open(rows).data_files()))
+        datasets.Dataset.from_parquet(files, cache_dir=str(folder))
 
     with pytest.raises(UserError, match="no memory for a step"), _one_line("out"):
         torch.empty(1 << 60)
     for write in (
         lambda: torch.save({"weights": torch.zeros(1 << 16)}, "/dev/full"),
         lambda: Path("/dev/full").write_bytes(bytes(1 << 16)),
+        lambda: copy_rows(rows, tmp_path),
     ):
         with pytest.raises(UserError, match="no space left"), _one_line("out"):
             write()
