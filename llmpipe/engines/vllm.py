@@ -158,7 +158,7 @@ class VllmEngine:
         under_way: dict[str, tuple[Request, float]] = {}
         # One batch runs, the next waits behind it, so that a step never finds a free seat.
         most = 2 * self.seats
-        in_step = False
+        failed = False
         try:
             while True:
                 for request in itertools.islice(waiting, most - len(under_way)):
@@ -172,14 +172,18 @@ class VllmEngine:
                         under_way[key] = request, handed
                 if not under_way:
                     return
-                in_step = True
-                outputs = self._step()
-                in_step = False
+                try:
+                    outputs = self._step()
+                except Exception:
+                    failed = True
+                    raise
                 for output in outputs:
                     if output.finished:
                         yield _generation(*under_way.pop(output.request_id), output)
         finally:
-            if under_way and not in_step:  # a step that failed leaves nothing to put in order
+            # A step that failed leaves nothing to put in order. One that a signal cut short leaves
+            # requests that vLLM takes for under way, and that would keep their seats for ever.
+            if under_way and not failed:
                 with contextlib.suppress(self._dead):
                     self._engine.abort_request(list(under_way))
 
