@@ -71,7 +71,7 @@ def _trained_on(folder: Path, tested: set[str]) -> str:
     ids = {i for batch in clean.batches(["id"]) for i in batch.column("id").to_pylist()}
     return (
         f"{folder / 'clean'}: of {read} problems to train on, dedupe dropped {hits} as held out "
-        f"(the same, or part of one); of the {len(ids)} that are left, {len(ids & tested)} are"
+        f"(the same, or part of one); of the {len(ids)} left, {len(ids & tested)} are held out"
     )
 
 

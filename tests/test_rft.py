@@ -110,7 +110,7 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     assert "round-1 to round-0: pass@1 +0.0 points" in said
     assert "no gain for sure" in said
     assert not (out / "round-2").exists()
-    assert "of the 24 that are left, 0 are" in said
+    assert "of the 24 left, 0 are held out" in said
     # It began with a model that had seen worked solutions.
     first = json.loads((out / "round-1/model/manifest.json").read_text())
     assert first["inputs"]["model"]["path"] == "../../warm-start/model"
@@ -208,4 +208,4 @@ def test_rounds_in_a_table(tmp_path: Path) -> None:
     lines = [re.findall(r"[0-9.]+(?= \()", line) for line in done.stdout.splitlines()[4:6]]
     assert lines == [["12.5", "100.0", "25.0", "100.0"], ["50.0", "100.0", "75.0", "100.0"]]
     assert "of 3 problems to train on, dedupe dropped 2 as held out" in done.stdout
-    assert "of the 1 that are left, 0 are" in done.stdout
+    assert "of the 1 left, 0 are held out" in done.stdout

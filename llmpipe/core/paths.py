@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from llmpipe.core.errors import UserError
 
@@ -28,7 +29,7 @@ def find_model(name: str) -> Path:
                     f"{path} is no model folder: it has no config.json",
                     "a model folder holds config.json, *.safetensors and tokenizer files",
                 )
-            _check_config(path / "config.json")
+            read_config(path)
             return path
     if Path(f"{name.rstrip('/')}.partial").is_dir():
         raise UserError(
@@ -39,13 +40,20 @@ def find_model(name: str) -> Path:
     raise UserError(f"there is no model at {name}" + (f" or models/{name}" if by_id else ""), hint)
 
 
-def _check_config(file: Path) -> None:
+def read_config(model: Path) -> dict[str, Any]:
+    """The config.json of a model's folder.
+
+    Raises:
+        UserError: it holds anything else than an object.
+    """
+    file = model / "config.json"
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:  # no JSON, or no UTF-8
         settings = None
     if not isinstance(settings, dict):
         raise UserError(f"{file} is no JSON object", "download the model again, or use another")
+    return settings
 
 
 def downloaded_repo(folder: Path) -> str | None:

@@ -20,7 +20,7 @@ from llmpipe.algo.memory.shape import Shape, read_shape
 from llmpipe.algo.memory.training import Memory, Training
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.paths import find_model
+from llmpipe.core.paths import find_model, read_config
 from llmpipe.core.records import Rollout
 
 GIB = 1 << 30
@@ -123,7 +123,7 @@ def run(config: Config) -> Plan:
     """
     _check(config)
     folder = find_model(config.model)
-    raw = _read_config(folder)
+    raw = read_config(folder)
     shape = read_shape(raw)
     counts, weights = _read_headers(folder)
     notes = []
@@ -173,17 +173,6 @@ def _check(config: Config) -> None:
             raise UserError(
                 f"--{name} is {value}, but must be over 0 and at most 1e12", "llmpipe plan --help"
             )
-
-
-def _read_config(folder: Path) -> Mapping[str, Any]:
-    path = folder / "config.json"
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise UserError(f"{path} can't be read: {e}", "download the model again") from None
-    if not isinstance(raw, dict):
-        raise UserError(f"{path} holds no JSON object", "download the model again")
-    return raw
 
 
 def _read_headers(folder: Path) -> tuple[dict[str, int], dict[str, int]]:

@@ -21,7 +21,7 @@ from llmpipe.algo.prompts import tokenizer_files
 from llmpipe.core import fs
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.paths import downloaded_repo
+from llmpipe.core.paths import downloaded_repo, read_config
 from llmpipe.core.plugins import load
 from llmpipe.core.provenance import stamp
 from llmpipe.core.records import PackedRow, TrainStep
@@ -177,7 +177,7 @@ def _check_model(source: Artifact, model: Path) -> None:
             f"{source.path} was packed to {length} tokens, but {model} has a context of {most}",
             f"llmpipe pack SFT -o OUT --max-length {most}",
         )
-    if _read(model / "config.json").get("quantization_config"):
+    if read_config(model).get("quantization_config"):
         raise UserError(
             f"the weights in {model} are quantized: they can't be trained",
             "train the model that it was made from; --lora-kind qlora quantizes by itself",
@@ -187,7 +187,7 @@ def _check_model(source: Artifact, model: Path) -> None:
 def _check_disk(config: Settings, model: Path, folder: Path) -> None:
     """See that the checkpoints will have room; of what is there already, the disk knows."""
     weights = sum(file.stat().st_size for file in model.glob("*.safetensors"))
-    settings = _read(model / "config.json")
+    settings = read_config(model)
     each = 4 if settings.get("dtype", settings.get("torch_dtype")) == "float32" else 2
     needed = weights
     if not config.lora:

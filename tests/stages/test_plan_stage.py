@@ -151,7 +151,7 @@ def test_weights_that_are_not_those_of_the_config(smol_model: Path, tmp_path: Pa
 def test_what_cannot_be_planned(llama: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'t5' can't be counted"):
         run(Config(model=folder_of(tmp_path / "t5", {"model_type": "t5"})))
-    with pytest.raises(UserError, match="holds no JSON object"):
+    with pytest.raises(UserError, match="is no JSON object"):
         run(Config(model=folder_of(tmp_path / "list", [])))
     with pytest.raises(UserError, match="--gpus is 0"):
         run(Config(model=llama, gpus=0))
