@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tiny_model import make_tiny_model, pack_sums
 
 _ROOT = Path(__file__).parents[1]
 
@@ -24,6 +25,18 @@ def _environment() -> Iterator[None]:
     yield
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of a few thousand random weights, made once. No test changes it."""
+    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def packed_sums(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows to train it on."""
+    return pack_sums(tmp_path_factory.mktemp("sums"), tiny_model, 60)
 
 
 @pytest.fixture(scope="session")

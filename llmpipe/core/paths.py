@@ -56,6 +56,14 @@ def read_config(model: Path) -> dict[str, Any]:
     return settings
 
 
+def context_length(model: Path) -> int | None:
+    """The tokens that a conversation with the model may have, where its config.json says so."""
+    config = read_config(model)
+    config = config.get("text_config", config)
+    limit = config.get("max_position_embeddings") or config.get("n_positions")
+    return limit if isinstance(limit, int) else None
+
+
 def downloaded_repo(folder: Path) -> str | None:
     """The repo that ``llmpipe download`` brought to this folder, if it was that.
 

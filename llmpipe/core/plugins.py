@@ -5,7 +5,7 @@ A plugin room is a package such as ``llmpipe.engines``; a plugin is a module in 
 new file is a new plugin. Names are written with dashes on the command line (``reasoning-gym``) and
 with underscores as files. Another package offers one by an entry point in the group
 ``llmpipe.engines`` (``llmpipe.tasks``, ``llmpipe.recipes``, ``llmpipe.trackers``,
-``llmpipe.exporters``, ``llmpipe.trainers``).
+``llmpipe.exporters``).
 """
 
 from __future__ import annotations

@@ -1,19 +1,8 @@
-"""How long a model's conversations may be, read from its folder before anything is loaded."""
+"""How long a model's answers may be, looked at before anything is loaded."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from llmpipe.core.errors import UserError
-
-
-def context(folder: Path) -> int | None:
-    """The model's context in tokens, where its config.json says one."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config = config.get("text_config", config)
-    limit = config.get("max_position_embeddings") or config.get("n_positions")
-    return limit if isinstance(limit, int) else None
 
 
 def check_room(max_tokens: int, limit: int | None) -> None:

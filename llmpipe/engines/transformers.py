@@ -13,10 +13,10 @@ from llmpipe.algo.prompts import PromptError, Prompts, load_tokenizer
 from llmpipe.core.errors import UserError
 from llmpipe.core.libraries import needs
 from llmpipe.core.options import check_names, parse_options
-from llmpipe.core.paths import find_model
+from llmpipe.core.paths import context_length, find_model
 from llmpipe.core.protocols import Generation, Request, Sampling
 from llmpipe.core.records import PackedRow
-from llmpipe.engines._context import check_room, context
+from llmpipe.engines._context import check_room
 
 _HINT = "pip install torch accelerate"
 _WEIGHTS = ("*.safetensors", "*.bin")
@@ -41,7 +41,7 @@ class TransformersEngine:
     @classmethod
     def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Whether there is room for a prompt in the model's context."""
-        check_room(sampling.max_tokens, context(find_model(model)))
+        check_room(sampling.max_tokens, context_length(find_model(model)))
         if sampling.logprobs:
             raise UserError("the transformers engine keeps no logprobs", "--engine vllm")
 

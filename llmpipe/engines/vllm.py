@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 from llmpipe.algo.prompts import Prompts, load_tokenizer
 from llmpipe.core.libraries import needs
 from llmpipe.core.options import check_names, parse_options, whole
-from llmpipe.core.paths import find_model
+from llmpipe.core.paths import context_length, find_model
 from llmpipe.core.protocols import Generation, Request, Sampling, Timing
 from llmpipe.core.records import FinishReason
-from llmpipe.engines._context import check_room, context
+from llmpipe.engines._context import check_room
 from llmpipe.engines._vllm_errors import INSTALL, bad_sampling, brief, death, is_lost, no_load
 
 _CPU_SEQUENCES = 128
@@ -66,7 +66,7 @@ class VllmEngine:
     def check(cls, model: str, sampling: Sampling, options: Mapping[str, str]) -> None:
         """Whether there is room for a prompt: in the context given, or the model's own."""
         given = options.get("max_model_len", "")
-        limit = int(given) if given.isdecimal() else context(find_model(model))
+        limit = int(given) if given.isdecimal() else context_length(find_model(model))
         check_room(sampling.max_tokens, limit)
 
     @classmethod
@@ -361,7 +361,7 @@ _CPU_ENVIRONMENT = {
 def _cpu_arguments(folder: Path, sampling: Sampling) -> dict[str, Any]:
     import psutil  # type: ignore[import-untyped] # vLLM requires it
 
-    limit = context(folder)  # None leaves it to vLLM
+    limit = context_length(folder)  # None leaves it to vLLM
     beside = int(os.environ.get("LLMPIPE_ENGINES", "1"))  # of a fleet, which share the memory
     return {
         "dtype": "bfloat16",

@@ -21,13 +21,12 @@ from llmpipe.algo.prompts import tokenizer_files
 from llmpipe.core import fs
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
-from llmpipe.core.paths import downloaded_repo, read_config
+from llmpipe.core.paths import context_length, downloaded_repo, read_config
 from llmpipe.core.plugins import load
 from llmpipe.core.provenance import stamp
 from llmpipe.core.records import PackedRow, TrainStep
 from llmpipe.core.run import Mode, Result, Spec, Writer, execute
 from llmpipe.core.spec import changes, counted, plain
-from llmpipe.engines._context import context
 from llmpipe.trainers._accelerate import WHOLE, read
 from llmpipe.trainers._job import Job, Lora, LoraKind, Outcome, Settings, Trainer
 
@@ -171,7 +170,7 @@ def _check_rows(source: Artifact, model: Path) -> None:
 
 
 def _check_model(source: Artifact, model: Path) -> None:
-    length, most = source.manifest.config.get("max_length", 0), context(model)
+    length, most = source.manifest.config.get("max_length", 0), context_length(model)
     if most is not None and length > most:
         raise UserError(
             f"{source.path} was packed to {length} tokens, but {model} has a context of {most}",

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -45,18 +44,10 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
-
-
-@pytest.fixture(scope="module")
-def unbroken(model: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train.run(CONFIG, rows, model, tmp_path_factory.mktemp("unbroken") / "out", Mode()).out
+def unbroken(tiny_model: Path, packed_sums: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train.run(
+        CONFIG, packed_sums, tiny_model, tmp_path_factory.mktemp("unbroken") / "out", Mode()
+    ).out
 
 
 def same(one: Path, other: Path) -> bool:
@@ -82,11 +73,11 @@ def interrupting(step: int) -> Mode:
 
 
 def test_stopped_by_ctrl_c_it_keeps_the_step_and_goes_on(
-    model: Path, rows: Path, unbroken: Path, tmp_path: Path
+    tiny_model: Path, packed_sums: Path, unbroken: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        train.run(CONFIG, rows, model, out, interrupting(3))
+        train.run(CONFIG, packed_sums, tiny_model, out, interrupting(3))
     checkpoints = tmp_path / "out.partial/training/checkpoints"
     assert {path.name for path in checkpoints.iterdir()} == {"checkpoint-2", "checkpoint-3"}
     assert "stopped: 3 of" in (tmp_path / "out.partial/run.log").read_text()
@@ -94,18 +85,28 @@ def test_stopped_by_ctrl_c_it_keeps_the_step_and_goes_on(
     with pytest.raises(UserError, match=r"the model at .*out is unfinished"):
         find_model(str(out))
     with pytest.raises(UserError, match="begun with other settings: seed was 0, is now 1"):
-        train.run(replace(CONFIG, seed=1), rows, model, out, Mode())
+        train.run(replace(CONFIG, seed=1), packed_sums, tiny_model, out, Mode())
 
-    train.run(replace(CONFIG, save_every=5), rows, model, out, Mode())  # this may change
+    train.run(
+        replace(CONFIG, save_every=5), packed_sums, tiny_model, out, Mode()
+    )  # this may change
     assert same(out, unbroken)
     assert not (tmp_path / "out.partial").exists()
 
 
 def test_killed_it_goes_on_from_the_last_whole_checkpoint(
-    model: Path, rows: Path, unbroken: Path, tmp_path: Path
+    tiny_model: Path, packed_sums: Path, unbroken: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "llmpipe", "train", str(rows), "--model", str(model)]
+    command = [
+        sys.executable,
+        "-m",
+        "llmpipe",
+        "train",
+        str(packed_sums),
+        "--model",
+        str(tiny_model),
+    ]
     checkpoints = tmp_path / "out.partial/training/checkpoints"
     command += ["-o", str(out), "--no-gradient-checkpointing"]
     command += [word for name, value in OPTIONS.items() for word in (f"--{name}", value)]
@@ -120,13 +121,17 @@ def test_killed_it_goes_on_from_the_last_whole_checkpoint(
     torn = checkpoints / "checkpoint-99"
     shutil.copytree(checkpoints / f"checkpoint-{last}", torn)
     (torn / "whole").unlink()
-    train.run(CONFIG, rows, model, out, Mode())
+    train.run(CONFIG, packed_sums, tiny_model, out, Mode())
     assert same(out, unbroken)
     assert f"going on from step {last} of" in (out / "run.log").read_text()
 
 
 def test_killed_after_the_last_step_it_only_writes(
-    model: Path, rows: Path, unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Path,
+    packed_sums: Path,
+    unbroken: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -135,20 +140,22 @@ def test_killed_after_the_last_step_it_only_writes(
     with monkeypatch.context() as m:
         m.setattr(train, "_write", full)
         with pytest.raises(UserError, match=r"can't write .*out: No space left on device"):
-            train.run(CONFIG, rows, model, out, Mode())
-    train.run(CONFIG, rows, model, out, Mode())
+            train.run(CONFIG, packed_sums, tiny_model, out, Mode())
+    train.run(CONFIG, packed_sums, tiny_model, out, Mode())
     assert same(out, unbroken)
 
 
-def test_forced_it_keeps_what_was_begun_aside(model: Path, rows: Path, tmp_path: Path) -> None:
+def test_forced_it_keeps_what_was_begun_aside(
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        train.run(CONFIG, rows, model, out, interrupting(1))
+        train.run(CONFIG, packed_sums, tiny_model, out, interrupting(1))
     other = replace(CONFIG, max_steps=2)
     with pytest.raises(KeyboardInterrupt):
-        train.run(other, rows, model, out, replace(interrupting(1), force=True))
+        train.run(other, packed_sums, tiny_model, out, replace(interrupting(1), force=True))
     (kept,) = tmp_path.glob("out.old-*")
     assert (kept / "checkpoints/checkpoint-1/whole").exists()
-    train.run(other, rows, model, out, Mode(force=True))  # goes on with what it began
+    train.run(other, packed_sums, tiny_model, out, Mode(force=True))  # goes on with what it began
     assert "going on from step 1 of 2" in (out / "run.log").read_text()
     assert len([*tmp_path.glob("out.old-*")]) == 1

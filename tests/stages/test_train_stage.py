@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from helpers import make_artifact, problem
-from tiny_model import make_tiny_model, pack_sums
+from tiny_model import make_tiny_model
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -28,30 +28,25 @@ FAST = {"dtype": "float32", "gradient_checkpointing": False, "learning_rate": 1e
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
-
-
-@pytest.fixture(scope="module")
-def trained(model: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tiny_model: Path, packed_sums: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = plan(epochs=3, gradient_accumulation=2, eval_share=0.2, **FAST)
-    return run(config, rows, model, tmp_path_factory.mktemp("trained") / "out", Mode()).out
+    return run(
+        config, packed_sums, tiny_model, tmp_path_factory.mktemp("trained") / "out", Mode()
+    ).out
 
 
-def test_a_model_learns_and_is_a_model_folder(model: Path, rows: Path, trained: Path) -> None:
+def test_a_model_learns_and_is_a_model_folder(
+    tiny_model: Path, packed_sums: Path, trained: Path
+) -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
     assert find_model(str(trained)) == trained
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
-        assert (trained / name).read_bytes() == (model / name).read_bytes()
+        assert (trained / name).read_bytes() == (tiny_model / name).read_bytes()
     before, after = (
-        AutoModelForCausalLM.from_pretrained(folder, dtype="auto") for folder in (model, trained)
+        AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+        for folder in (tiny_model, trained)
     )
     assert after.dtype == before.dtype == torch.bfloat16
     assert after.state_dict().keys() == before.state_dict().keys()
@@ -66,50 +61,50 @@ def test_a_model_learns_and_is_a_model_folder(model: Path, rows: Path, trained: 
     figures = made.manifest.figures
     assert (figures["eval_loss_first"], figures["eval_loss"]) == (held_out[0], held_out[-1])
     assert figures["loss_last"] < 0.7 * figures["loss_first"]
-    sizes = [len(row.input_ids) for row in Artifact.open(rows).iter_rows(PackedRow)]
+    sizes = [len(row.input_ids) for row in Artifact.open(packed_sums).iter_rows(PackedRow)]
     assert figures["tokens"] == steps[-1].tokens < 3 * sum(sizes)
     assert figures["changed_weights"] > 0.5  # not the embeddings of tokens that nothing has
 
 
 def test_updates_that_are_lost_in_rounding_want_attention(
-    model: Path, rows: Path, tmp_path: Path
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
 ) -> None:
     config = replace(plan(max_steps=1, gradient_accumulation=1, **FAST), learning_rate=1e-12)
-    result = run(config, rows, model, tmp_path / "out", Mode())
+    result = run(config, packed_sums, tiny_model, tmp_path / "out", Mode())
     assert (result.exit_code, result.figures["changed_weights"]) == (3, 0)
     assert "the weights are still those of" in (result.attention or "")
 
 
-def test_the_same_again_is_up_to_date(model: Path, rows: Path, trained: Path) -> None:
+def test_the_same_again_is_up_to_date(tiny_model: Path, packed_sums: Path, trained: Path) -> None:
     config = plan(epochs=3, gradient_accumulation=2, eval_share=0.2, **FAST)
-    assert run(config, rows, model, trained, Mode()).up_to_date
+    assert run(config, packed_sums, tiny_model, trained, Mode()).up_to_date
     with pytest.raises(UserError, match="made with other settings: seed was 0, is now 1"):
-        run(replace(config, seed=1), rows, model, trained, Mode())
+        run(replace(config, seed=1), packed_sums, tiny_model, trained, Mode())
 
 
 def test_rows_that_do_not_fit_the_model_are_refused(
-    model: Path, rows: Path, tmp_path: Path
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
 ) -> None:
     config = plan(**FAST)
     short = make_tiny_model(tmp_path / "short", max_position_embeddings=64)
     with pytest.raises(UserError, match=r"packed to 128 tokens, but .* has a context of 64"):
-        run(config, rows, short, tmp_path / "out", Mode())
+        run(config, packed_sums, short, tmp_path / "out", Mode())
     (short / "chat_template.jinja").write_text("{{ messages }}")
     with pytest.raises(UserError, match=r"another tokenizer than .* has \(chat_template.jinja\)"):
-        run(config, rows, short, tmp_path / "out", Mode())
+        run(config, packed_sums, short, tmp_path / "out", Mode())
     empty = make_artifact(tmp_path / "empty", [], record=PackedRow)
     with pytest.raises(UserError, match="has nothing to learn"):
-        run(config, empty, model, tmp_path / "out", Mode())
+        run(config, empty, tiny_model, tmp_path / "out", Mode())
     quantized = make_tiny_model(tmp_path / "quantized")
-    settings = json.loads((model / "config.json").read_text())
+    settings = json.loads((tiny_model / "config.json").read_text())
     settings["quantization_config"] = {"quant_method": "gptq"}
     (quantized / "config.json").write_text(json.dumps(settings))
     with pytest.raises(UserError, match="are quantized: they can't be trained"):
-        run(config, rows, quantized, tmp_path / "out", Mode())
+        run(config, packed_sums, quantized, tmp_path / "out", Mode())
     with pytest.raises(UserError, match=r"tiny/out is inside .*tiny, which would be another"):
-        run(config, rows, model, model / "out", Mode())
+        run(config, packed_sums, tiny_model, tiny_model / "out", Mode())
     with pytest.raises(UserError, match="none is left to train on"):
-        run(replace(config, eval_share=0.999), rows, model, tmp_path / "out", Mode())
+        run(replace(config, eval_share=0.999), packed_sums, tiny_model, tmp_path / "out", Mode())
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.partial").exists()
 
@@ -124,28 +119,30 @@ def test_rows_that_do_not_fit_the_model_are_refused(
     ],
 )
 def test_a_model_that_is_not_as_its_config_says_is_refused(
-    model: Path, rows: Path, given: dict[str, Any], said: str, tmp_path: Path
+    tiny_model: Path, packed_sums: Path, given: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    broken = shutil.copytree(model, tmp_path / "broken")
+    broken = shutil.copytree(tiny_model, tmp_path / "broken")
     settings = json.loads((broken / "config.json").read_text()) | given
     (broken / "config.json").write_text(json.dumps(settings))
     with pytest.raises(UserError, match=rf"transformers can't load .*{said}"):
-        run(plan(**FAST), rows, broken, tmp_path / "out", Mode())
+        run(plan(**FAST), packed_sums, broken, tmp_path / "out", Mode())
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
 
 
-def test_checkpoints_that_have_no_room_are_refused(model: Path, rows: Path, tmp_path: Path) -> None:
-    large = shutil.copytree(model, tmp_path / "large")
+def test_checkpoints_that_have_no_room_are_refused(
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
+) -> None:
+    large = shutil.copytree(tiny_model, tmp_path / "large")
     with (large / "more.safetensors").open("wb") as f:
         f.truncate(1 << 43)  # nothing but its length
     with pytest.raises(UserError, match=r"take up to 167 TB, and the disk of .* has") as caught:
-        run(plan(**FAST), rows, large, tmp_path / "out", Mode())
+        run(plan(**FAST), packed_sums, large, tmp_path / "out", Mode())
     assert "--lora-rank" in (caught.value.hint or "")
     assert not (tmp_path / "out.partial").exists()
 
 
 def test_rollouts_are_of_this_model_and_no_other(
-    model: Path, rows: Path, trained: Path, tmp_path: Path
+    tiny_model: Path, packed_sums: Path, trained: Path, tmp_path: Path
 ) -> None:
     problems = make_artifact(tmp_path / "problems", [problem("1 + 1?")])
 
@@ -158,21 +155,23 @@ def test_rollouts_are_of_this_model_and_no_other(
     assert sample(trained).rows == 2
     assert sample(trained).up_to_date
     config = plan(seed=1, max_steps=1, gradient_accumulation=2, **FAST)
-    other = run(config, rows, model, tmp_path / "other", Mode()).out
+    other = run(config, packed_sums, tiny_model, tmp_path / "other", Mode()).out
     with pytest.raises(UserError, match="made with other settings: model_digest was"):
         sample(other)
 
 
-def test_a_loss_that_is_no_number_ends_it(model: Path, rows: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_no_number_ends_it(
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
+) -> None:
     config = replace(plan(gradient_accumulation=2, **FAST), learning_rate=1e30, max_grad_norm=1e30)
     with pytest.raises(UserError, match="of step 2 is nan: training came apart") as caught:
-        run(config, rows, model, tmp_path / "out", Mode())
+        run(config, packed_sums, tiny_model, tmp_path / "out", Mode())
     assert "--learning-rate" in (caught.value.hint or "")
     assert not [*tmp_path.iterdir()]
 
 
 def test_what_runs_out_is_said_in_one_line(
-    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    packed_sums: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import datasets
     import torch
@@ -190,7 +189,7 @@ def test_what_runs_out_is_said_in_one_line(
     for write in (
         lambda: torch.save({"weights": torch.zeros(1 << 16)}, "/dev/full"),
         lambda: Path("/dev/full").write_bytes(bytes(1 << 16)),
-        lambda: copy_rows(rows, tmp_path),
+        lambda: copy_rows(packed_sums, tmp_path),
     ):
         with pytest.raises(UserError, match="no space left"), _one_line("out"):
             write()

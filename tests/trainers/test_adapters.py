@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -22,16 +21,6 @@ from llmpipe.stages import train
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("trl", reason="trl is not installed")
 peft = pytest.importorskip("peft", reason="peft is not installed")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
 
 
 def settings(kind: Any, **rest: Any) -> train.Settings:
@@ -72,21 +61,27 @@ def mean_loss(model: Any, rows: list[PackedRow]) -> float:
 
 @pytest.mark.parametrize("kind", ["lora", "dora", "adalora"])
 def test_what_is_written_is_what_was_trained(
-    kind: str, rows: Path, model: Path, tmp_path: Path
+    kind: str, packed_sums: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
     config = settings(kind, eval_share=0.3)
-    whole = train.run(config, rows, model, tmp_path / "whole", Mode()).out
+    whole = train.run(config, packed_sums, tiny_model, tmp_path / "whole", Mode()).out
     alone = train.run(
-        settings(kind, eval_share=0.3, merge=False), rows, model, tmp_path / "alone", Mode()
+        settings(kind, eval_share=0.3, merge=False),
+        packed_sums,
+        tiny_model,
+        tmp_path / "alone",
+        Mode(),
     ).out
     figures = Artifact.open(whole).manifest.figures
     assert figures["eval_loss"] < figures["eval_loss_first"] - 0.1
-    assert figures["trained_parameters"] < 0.3 * sum(p.numel() for p in load(model).parameters())
+    assert figures["trained_parameters"] < 0.3 * sum(
+        p.numel() for p in load(tiny_model).parameters()
+    )
 
-    source = Artifact.open(rows)
-    held_out = train._job(config, source, model, tmp_path).held_out
+    source = Artifact.open(packed_sums)
+    held_out = train._job(config, source, tiny_model, tmp_path).held_out
     seen = [row for i, row in enumerate(source.iter_rows(PackedRow)) if i in held_out]
-    together = peft.PeftModel.from_pretrained(load(model), alone).eval()
+    together = peft.PeftModel.from_pretrained(load(tiny_model), alone).eval()
     assert mean_loss(together, seen) == pytest.approx(figures["eval_loss"], abs=1e-4)
     merged = mean_loss(load(whole), seen)  # its weights are rounded to bfloat16
     assert merged == pytest.approx(figures["eval_loss"], abs=0.02)
@@ -98,28 +93,30 @@ def test_what_is_written_is_what_was_trained(
 
 @pytest.mark.parametrize("kind", ["lora", "adalora"])
 def test_stopped_it_ends_with_the_same_adapter(
-    kind: str, rows: Path, model: Path, tmp_path: Path
+    kind: str, packed_sums: Path, tiny_model: Path, tmp_path: Path
 ) -> None:
     def progress(done: int, total: int | None, **_: Any) -> None:
         if done == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
     config = settings(kind, merge=False, lora_dropout=0.1)
-    unbroken = train.run(config, rows, model, tmp_path / "unbroken", Mode()).out
+    unbroken = train.run(config, packed_sums, tiny_model, tmp_path / "unbroken", Mode()).out
     with pytest.raises(KeyboardInterrupt):
-        train.run(config, rows, model, tmp_path / "out", Mode(progress=progress))
-    out = train.run(config, rows, model, tmp_path / "out", Mode()).out
+        train.run(config, packed_sums, tiny_model, tmp_path / "out", Mode(progress=progress))
+    out = train.run(config, packed_sums, tiny_model, tmp_path / "out", Mode()).out
     assert "going on from step 4 of 8" in (out / "run.log").read_text()
     name = "adapter_model.safetensors"
     assert (out / name).read_bytes() == (unbroken / name).read_bytes()
 
 
-def test_only_named_maps_get_an_adapter(rows: Path, model: Path, tmp_path: Path) -> None:
+def test_only_named_maps_get_an_adapter(
+    packed_sums: Path, tiny_model: Path, tmp_path: Path
+) -> None:
     from safetensors.torch import load_file
 
     config = settings("lora", merge=False, lora_targets="q_proj")
     config = replace(config, dtype="bfloat16", gradient_checkpointing=True)
-    alone = train.run(config, rows, model, tmp_path / "out", Mode()).out
+    alone = train.run(config, packed_sums, tiny_model, tmp_path / "out", Mode()).out
     names = load_file(alone / "adapter_model.safetensors")
     assert len(names) == 4  # two matrices in each of two layers
     assert all("q_proj" in name for name in names)
@@ -128,19 +125,19 @@ def test_only_named_maps_get_an_adapter(rows: Path, model: Path, tmp_path: Path)
 @pytest.mark.skipif(
     importlib.util.find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed"
 )
-def test_four_bits_want_their_library(rows: Path, model: Path, tmp_path: Path) -> None:
+def test_four_bits_want_their_library(packed_sums: Path, tiny_model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="bitsandbytes is not installed"):
-        train.run(settings("qlora"), rows, model, tmp_path / "out", Mode())
+        train.run(settings("qlora"), packed_sums, tiny_model, tmp_path / "out", Mode())
     assert not (tmp_path / "out.partial").exists()
 
 
 @pytest.mark.parametrize("wrong", ["q", "embed_tokens", "lm_head"])
 def test_targets_that_get_no_adapter_are_refused(
-    wrong: str, model: Path, rows: Path, tmp_path: Path
+    wrong: str, tiny_model: Path, packed_sums: Path, tmp_path: Path
 ) -> None:
     config = settings("lora", lora_targets=f"q_proj,{wrong}")
     with pytest.raises(UserError, match=f"^{wrong} is no linear map of the model") as caught:
-        train.run(config, rows, model, tmp_path / "out", Mode())
+        train.run(config, packed_sums, tiny_model, tmp_path / "out", Mode())
     known = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
     assert caught.value.hint == f"--lora-targets {known}"
     assert not [*tmp_path.iterdir()]

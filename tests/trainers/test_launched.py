@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_model import make_tiny_model, pack_sums
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -47,16 +46,6 @@ FAST: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def rows(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pack_sums(tmp_path_factory.mktemp("rows"), model, 60)
-
-
 def config(folder: Path, text: str) -> Path:
     file = folder / f"{len([*folder.glob('*.yaml')])}.yaml"
     file.write_text(text)
@@ -80,7 +69,7 @@ def ranks(parent: int) -> list[int]:
 
 @pytest.mark.slow
 def test_two_with_half_the_weights_each_train_as_one(
-    model: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Path, packed_sums: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from safetensors.torch import load_file
 
@@ -89,7 +78,11 @@ def test_two_with_half_the_weights_each_train_as_one(
 
     given = {**FAST, "eval_share": 0.2}
     one = train.run(
-        train.plan(gradient_accumulation=4, **given), rows, model, tmp_path / "one", Mode()
+        train.plan(gradient_accumulation=4, **given),
+        packed_sums,
+        tiny_model,
+        tmp_path / "one",
+        Mode(),
     ).out
     settings = train.plan(
         gradient_accumulation=2, accelerate_config=config(tmp_path, SHARDED), **given
@@ -98,7 +91,7 @@ def test_two_with_half_the_weights_each_train_as_one(
     out = tmp_path / "two"
     pressed = at_step(3, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        train.run(settings, rows, model, out, pressed)
+        train.run(settings, packed_sums, tiny_model, out, pressed)
     begun = tmp_path / "two.partial/training/checkpoints"
     # A step may end while Ctrl-C is on its way to the processes.
     stopped = max(int(path.name.removeprefix("checkpoint-")) for path in begun.iterdir())
@@ -109,11 +102,11 @@ def test_two_with_half_the_weights_each_train_as_one(
 
     whole = replace(settings, accelerate_config=str(config(tmp_path, TWO)))
     with pytest.raises(UserError, match="checkpoints were FSDP 2 SHARDED_STATE_DICT, are now who"):
-        train.run(whole, rows, model, out, Mode())
-    train.run(settings, rows, model, out, Mode())
+        train.run(whole, packed_sums, tiny_model, out, Mode())
+    train.run(settings, packed_sums, tiny_model, out, Mode())
     assert f"going on from step {stopped} of 6" in (out / "run.log").read_text()
 
-    weights = [load_file(folder / "model.safetensors") for folder in (one, out, model)]
+    weights = [load_file(folder / "model.safetensors") for folder in (one, out, tiny_model)]
     expected, made, before = weights
     assert made.keys() == expected.keys()
     for name, value in expected.items():
@@ -124,11 +117,15 @@ def test_two_with_half_the_weights_each_train_as_one(
         assert figures[0][name] == figures[1][name], name
     for name in ("eval_loss", "loss_first", "loss_last"):
         assert figures[1][name] == pytest.approx(figures[0][name], rel=1e-5), name
-    assert train.run(whole, rows, model, out, Mode()).up_to_date  # how they share is no matter
+    assert train.run(
+        whole, packed_sums, tiny_model, out, Mode()
+    ).up_to_date  # how they share is no matter
 
 
 @pytest.mark.slow
-def test_one_that_is_killed_ends_it_in_one_line(model: Path, rows: Path, tmp_path: Path) -> None:
+def test_one_that_is_killed_ends_it_in_one_line(
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
+) -> None:
     settings = train.plan(accelerate_config=config(tmp_path, TWO), **FAST, gradient_accumulation=1)
 
     def kill() -> None:
@@ -136,14 +133,22 @@ def test_one_that_is_killed_ends_it_in_one_line(model: Path, rows: Path, tmp_pat
         os.kill(second, signal.SIGKILL)
 
     with pytest.raises(UserError, match=r"process was killed by signal 9 \(SIGKILL\)") as e:
-        train.run(settings, rows, model, tmp_path / "out", at_step(3, kill))
+        train.run(settings, packed_sums, tiny_model, tmp_path / "out", at_step(3, kill))
     assert "smaller --micro-batch-size" in str(e.value.hint)
     assert ranks(os.getpid()) == []
 
 
 @pytest.mark.slow
-def test_they_end_with_their_parent(model: Path, rows: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "llmpipe", "train", str(rows), "--model", str(model)]
+def test_they_end_with_their_parent(tiny_model: Path, packed_sums: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "llmpipe",
+        "train",
+        str(packed_sums),
+        "--model",
+        str(tiny_model),
+    ]
     command += ["-o", str(tmp_path / "out"), "--no-gradient-checkpointing", "--epochs", "500"]
     command += ["--accelerate-config", str(config(tmp_path, TWO)), "--dtype", "float32"]
     with subprocess.Popen(command, cwd=tmp_path) as parent:
@@ -188,7 +193,7 @@ def test_shipped_configs_are_taken(file: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_cannot_be_trained_with_is_refused(
-    model: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Path, packed_sums: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for text, said in (
         ("a: [", "is no YAML"),
@@ -208,10 +213,10 @@ def test_what_cannot_be_trained_with_is_refused(
         train.plan(accelerate_config=tmp_path / "none.yaml")
     unknown = train.plan(accelerate_config=config(tmp_path, TWO + "gpus: 2"))
     with pytest.raises(UserError, match=r"accelerate refuses .* unknown keys"):
-        train.run(unknown, rows, model, tmp_path / "out", Mode())
+        train.run(unknown, packed_sums, tiny_model, tmp_path / "out", Mode())
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UserError, match="llmpipe train starts them itself"):
-        train.run(train.plan(), rows, model, tmp_path / "out", Mode())
+        train.run(train.plan(), packed_sums, tiny_model, tmp_path / "out", Mode())
 
 
 def test_a_job_is_read_as_it_was_written(tmp_path: Path) -> None:
