@@ -42,12 +42,11 @@ OUT=${OUT:-runs/rft/$TASK}  # where everything goes
 ROUNDS=${ROUNDS:-2}         # the most of them
 FROM=${FROM:-base}          # what each round trains: the model it began with, or the last round's (last)
 STOP=${STOP:-yes}           # no: all rounds, whatever they gain
-SOLUTIONS=${SOLUTIONS:-own} # all: train on the set's own solutions too, where no answer was right
+SOLUTIONS=${SOLUTIONS-}     # own, or all: train on the set's own solutions too, where no answer was right
 
 one_of TASK math maze
 one_of FROM base last
 one_of STOP yes no
-one_of SOLUTIONS own all
 [[ $ROUNDS =~ ^[1-9][0-9]*$ ]] || refuse "ROUNDS is '$ROUNDS', but must be 1 or more"
 for file in ${ACCELERATE:+"$ACCELERATE"} ${FEW_SHOT:+"$FEW_SHOT"}; do # else found in hours
     [ -f "$file" ] || refuse "there is no file $file"
@@ -57,25 +56,33 @@ done
 # Problems. PREPARE, SAMPLE and TRAIN hold any further options of the commands.
 PREPARE=${PREPARE-}
 if [ "$TASK" = maze ]; then
-    SIZES=${SIZES:-3 4}
-    PROBLEMS=${PROBLEMS:-60}     # mazes of each size to train on
-    HELD_OUT=${HELD_OUT:-40}     # to score on
-    WARM_START=${WARM_START:-70} # to begin with: their worked solutions are trained on before round 1
+    : "${SOLUTIONS:=all}" # they are told as the model is to tell its own
+    SIZES=${SIZES:-4}
+    PROBLEMS=${PROBLEMS:-180}     # mazes of each size to train on
+    HELD_OUT=${HELD_OUT:-50}      # to score on
+    WARM_START=${WARM_START:-230} # to begin with: their worked solutions are trained on before round 1
 elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
     PREPARE=${PREPARE:---limit 300 --recipe-arg levels=1:2
         --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
 fi
 HELD_OUT=${HELD_OUT:-150} # problems that are set apart to score on
+: "${SOLUTIONS:=own}"
+one_of SOLUTIONS own all
 
 SMALL=HuggingFaceTB/SmolLM2-135M-Instruct
 MODEL=${MODEL:-$SMALL}
 if [ "$MODEL" = "$SMALL" ]; then # what two CPU cores can do
-    : "${MAX_TOKENS:=64}" "${MAX_LENGTH:=512}" "${LEARNING_RATE:=1e-4}" "${ACCUMULATION:=2}"
-    : "${TRAIN=--no-gradient-checkpointing}"
+    : "${N:=4}" "${TRAIN=--no-gradient-checkpointing}"
+    # Without top-p, for which vLLM sorts the vocabulary at each token: more than half of its time.
+    : "${TEMPERATURE:=0.7}" "${SAMPLE=--top-p 1}"
     if [ "$TASK" = maze ]; then
-        : "${EPOCHS:=3}"
+        # A row is a maze, and a step is a row: it is the number of steps that teaches it the grid.
+        : "${MAX_TOKENS:=256}" "${MAX_LENGTH:=400}" "${LEARNING_RATE:=6e-4}" "${ACCUMULATION:=1}"
+        : "${EPOCHS:=1}"
+        [[ $PREPARE == *--solution-style* ]] || PREPARE="--solution-style spelled $PREPARE"
     else
-        : "${N:=4}" "${SCORE_TOKENS:=160}" "${EPOCHS:=4}"
+        : "${MAX_TOKENS:=64}" "${MAX_LENGTH:=512}" "${LEARNING_RATE:=1e-4}" "${ACCUMULATION:=2}"
+        : "${SCORE_TOKENS:=160}" "${EPOCHS:=4}"
         # Of itself it hardly ever uses the box. As in STaR (arXiv:2203.14465), it answers the training
         # problems of round 1 after worked examples, and learns to do without. It is scored without.
         : "${FEW_SHOT=pipelines/demo-few-shot.jsonl}"
@@ -127,10 +134,11 @@ learn() {
         run train "$3/packed" --model "$2" -o "$3/model" "${training[@]}"
 }
 
-# score MODEL ROUND: pass@k with answers read from the box; for math, also with the same answers read
+# score MODEL NAME: pass@k with answers read from the box; for math, also with the same answers read
 # by whatever looks final, down to the last number, which shows what was learnt besides the box.
 score() {
-    local out=$OUT/evals/round-$2
+    local out=$OUT/evals/$2
+    evals+=("$out")
     run eval "$held_out" -o "$out" --model "$1" "${scored[@]}" --extract boxed || true
     [ "$TASK" = maze ] ||
         run eval "$out/rollouts" -o "$out-last-number" --k "$K" --extract auto || true
@@ -157,13 +165,13 @@ fi
 clean "$OUT" || exit
 
 # Round 0: the model as it is, or after a start on worked solutions.
-first=$MODEL
+first=$MODEL evals=()
 if [ "$TASK" = maze ]; then
+    score "$MODEL" before
     clean "$OUT/warm-start" && learn "$OUT/warm-start/clean" "$MODEL" "$OUT/warm-start" || exit
     first=$OUT/warm-start/model
 fi
-score "$first" 0
-evals=("$OUT/evals/round-0")
+score "$first" round-0
 
 last=$first problems=$OUT/clean examples=(${FEW_SHOT:+--few-shot "$FEW_SHOT"})
 keep_old=--no-keep-old # the set's own solutions, in round 1; those of earlier rounds stay
@@ -175,13 +183,12 @@ for ((round = 1; round <= ROUNDS; round++)); do
         run verify "$here/rollouts" -o "$here/verdicts" --extract boxed &&
         run select "$here/verdicts" -o "$here/selected" --replace "$keep_old" &&
         learn "$here/selected" "$base" "$here" || break
-    score "$here/model" "$round"
-    evals+=("$OUT/evals/round-$round")
+    score "$here/model" "round-$round"
     unless_over "$BIN/python" pipelines/rounds.py gained "${evals[@]: -2}" || [ "$STOP" = no ] || break
     last=$here/model problems=$here/selected keep_old=--keep-old examples=()
 done
 
-# All rounds in one report, with their differences to round 0.
+# All rounds in one report, with their differences to the first line.
 report() {
     [ $# -gt 2 ] || return 0
     echo
@@ -194,4 +201,4 @@ echo
     "$BIN/python" pipelines/rounds.py table "$OUT" "${evals[@]}"
     [ ! -d "$OUT/report" ] || echo "The report: $OUT/report/report.html"
 } | tee "$OUT/rounds.txt"
-[ ${#evals[@]} -gt 1 ] || exit 3 # no round had anything to train on
+[ "${evals[-1]}" != "$OUT/evals/round-0" ] || exit 3 # no round had anything to train on

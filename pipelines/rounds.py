@@ -1,7 +1,8 @@
 """What rft.sh says of its rounds.
 
 rounds.py gained EVAL_BEFORE EVAL_AFTER    exit code 0, or 3 where nothing was gained for sure
-rounds.py table OUT EVAL...                pass@k of each round, and that no problem was seen before
+rounds.py table OUT EVAL...                pass@k of each round, what it learnt from, and that no
+                                           problem was seen before
 """
 
 from __future__ import annotations
@@ -57,10 +58,22 @@ def table(out: Path, evals: Sequence[Path]) -> Iterator[str]:
     for row in rows:
         yield "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
     yield ""
+    for path in evals:
+        if (selected := out / path.name / "selected").is_dir():
+            yield _learnt_from(selected)
     tested = {score.problem_id for score in Artifact.open(evals[0]).iter_rows(ProblemScore)}
     for folder in (out / "warm-start", out):
         if (folder / "clean").is_dir():
             yield _trained_on(folder, tested)
+
+
+def _learnt_from(selected: Path) -> str:
+    """How many of the solutions that a round trained on are the model's own."""
+    figures = Artifact.open(selected).manifest.figures
+    return (
+        f"{selected}: {figures['replaced']} of {figures['problems']} solutions were replaced by an "
+        f"answer of the model, {figures['kept_old']} stayed, {figures['without']} have none"
+    )
 
 
 def _trained_on(folder: Path, tested: set[str]) -> str:

@@ -34,6 +34,8 @@ def start(out: Path, model: Path, **settings: str) -> subprocess.Popen[str]:
         "ENGINE": "scripted",
         "SAMPLE": "--engine-arg p_correct=0.7 --engine-arg delay=0.02",
         "TASK": "maze",
+        "SIZES": "3 4",
+        "SOLUTIONS": "own",
         "PROBLEMS": "12",
         "WARM_START": "4",
         "HELD_OUT": "4",
@@ -128,12 +130,36 @@ def test_rounds_that_are_killed_go_on(tmp_path: Path) -> None:
     metric = results["metrics"]["pass@2"]
     shown = [f"{100 * metric[x]:.1f}" for x in ("value", "low", "high")]
     assert "{} ({} to {})".format(*shown) in (out / "rounds.txt").read_text()
+    # The first line is the model before its start on solutions.
+    evals = re.findall(r"^ *(before|round-\d)  ", (out / "rounds.txt").read_text(), re.MULTILINE)
+    assert evals == ["before", "round-0", "round-1", "round-2"]
+    results = json.loads((out / "evals/before/results.json").read_text())
+    assert results["settings"]["model"] == str(tiny)
     # What round 1 solved and round 2 didn't is still trained on; of the set's own there is nothing.
     first, second = (
         {row["id"]: row["solution"] for row in rows(out / f"round-{r}/selected")} for r in (1, 2)
     )
     assert {name for name, text in first.items() if text} <= {n for n, t in second.items() if t}
     assert None in first.values()
+
+
+@pytest.mark.slow
+def test_where_no_answer_was_right_the_old_one_stays(tmp_path: Path) -> None:
+    out, tiny = tmp_path / "out", make_tiny_model(tmp_path / "tiny")
+    finish(start(out, tiny, ROUNDS="1", SOLUTIONS="all"))
+    told = {row["id"]: row["solution"] for row in rows(out / "clean")}
+    selected = {row["id"]: row["solution"] for row in rows(out / "round-1/selected")}
+    right = {
+        row["problem_id"] for row in rows(out / "round-1/verdicts") if row["status"] == "correct"
+    }
+    assert 0 < len(right) < len(told)
+    assert {name for name, text in selected.items() if text == told[name]} == set(told) - right
+    assert len(rows(out / "round-1/sft")) == len(told) == 24
+    stayed = len(told) - len(right)
+    said = (
+        f"{len(right)} of 24 solutions were replaced by an answer of the model, {stayed} stayed, 0"
+    )
+    assert said in (out / "rounds.txt").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Worked answers to mazes, in words: what a model that can't solve mazes yet begins to learn from.
 
 Each style is one function of a solved maze and ends in ``\\boxed{}`` with its path. Rows and
-columns are counted from 1, from the top and from the left.
+columns are counted from 1, from the top and from the left; "spelled" has letters for columns.
 """
 
 from __future__ import annotations
@@ -52,10 +52,37 @@ def search(solved: Solved) -> str:
     return "\n".join([*lines, f"So from S: {words}.", "", _boxed(solved)])
 
 
+def spelled(solved: Solved) -> str:
+    """The grid cell by cell, and a walk over the cells' names that looks around before each move.
+
+    For models that read several characters of a row as one token, and so don't find the cells in
+    it. Each row is told as it is and then by its cells, which are named as in a spreadsheet: "b3"
+    is the second of the third row. A line of the walk has the moves so far, where they lead, and
+    what is around it, up, down, left, right, but for the cell it comes from. The start, the end
+    and the moves so far are told again, as to copy what follows a word is what a small model does
+    best; in the box each move is a token of its own.
+    """
+    maze = solved.maze
+    lines = [line for r, row in enumerate(maze.rows) for line in (row, _spell(r, row))]
+    lines.append(f"start {_name(maze.start)} end {_name(maze.end)}")
+    before, cell = None, maze.start
+    for taken, move in enumerate(solved.path):
+        words = ["-", *solved.path[:taken], _name(cell)]
+        for look in _DIRECTIONS:
+            near = maze.step(cell, look)
+            if maze.inside(near) and near != before:
+                words += [look, _name(near), maze.rows[near[0]][near[1]]]
+        lines.append(" ".join(words))
+        before, cell = cell, maze.step(cell, move)
+    lines.append(f"- {' '.join(solved.path)} {_name(cell)} E")
+    return "\n".join([*lines, "", f"\\boxed{{{' '.join(solved.path)}}}"])
+
+
 STYLES: Mapping[str, Callable[[Solved], str]] = {
     "moves": moves,
     "coordinates": coordinates,
     "search": search,
+    "spelled": spelled,
 }
 
 
@@ -68,6 +95,26 @@ def _layers(maze: Maze) -> Iterator[list[Cell]]:
         layer = [to for to in dict.fromkeys(reached) if maze.open(to) and to not in seen]
         seen.update(layer)
     yield layer
+
+
+def _spell(row: int, letters: str) -> str:
+    """A row by its cells, with where S and E are after them."""
+    words = ["-"]
+    for column, letter in enumerate(letters):
+        name = _name((row, column))
+        words += [name, letter]
+        if letter in "SE":
+            words += ["start" if letter == "S" else "end", name]
+    return " ".join(words)
+
+
+def _name(cell: Cell) -> str:
+    """The column's letters (a to z, aa, ab, ...) and the row's number, as in a spreadsheet."""
+    letters, column = "", cell[1] + 1
+    while column:
+        column, rest = divmod(column - 1, 26)
+        letters = chr(ord("a") + rest) + letters
+    return f"{letters}{cell[0] + 1}"
 
 
 def _place(cell: Cell) -> str:

@@ -164,8 +164,10 @@ def maze(
         typer.Option(help="passk: sizes and counts of Pass@k Training, as OUT/train and OUT/test."),
     ] = None,
     solution_style: Annotated[
-        Literal["moves", "coordinates", "search"],
-        typer.Option(help="How the worked answers are told."),
+        Literal["moves", "coordinates", "search", "spelled"],
+        typer.Option(
+            help="How the worked answers are told; spelled: cell by cell, for small models."
+        ),
     ] = "moves",
     seed: Seed = 0,
     exclude: Annotated[

@@ -40,7 +40,12 @@ def test_makes_problems_that_stand_alone_and_verify(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("style", "word"),
-    [("moves", "From S go"), ("coordinates", "which is E."), ("search", "Step 0: (")],
+    [
+        ("moves", "From S go"),
+        ("coordinates", "which is E."),
+        ("search", "Step 0: ("),
+        ("spelled", "S start "),
+    ],
 )
 def test_solutions_are_told_in_the_style_asked_for(tmp_path: Path, style: str, word: str) -> None:
     config = Config(sizes=(5,), count=20, seed=1, solution_style=style)
