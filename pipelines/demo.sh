@@ -15,7 +15,7 @@ HELD_OUT=${HELD_OUT:-40}      # math problems to score on
 MAZES=${MAZES:-12}            # mazes of each size to train on, and half as many to score on
 KEEP=${KEEP:-4}               # right answers to keep of each problem
 MODEL=HuggingFaceTB/SmolLM2-135M-Instruct
-SAMPLING=(--model "$MODEL" --engine "$ENGINE" -n 8 --temperature 0.8 --max-tokens 64
+SAMPLING=(--model "$MODEL" --engine "$ENGINE" -n 8 --temperature 0.7 --top-p 1 --max-tokens 64
           --few-shot pipelines/demo-few-shot.jsonl)
 
 # A stage that ends with code 3 finished, but has nothing to hand on (a 135M model may solve no
@@ -65,7 +65,7 @@ echo
 "$BIN/llmpipe" show "$OUT"
 cat <<END
 
-Scores are pass@k of $MODEL with worked examples in the prompt, at temperature 0.8.
+Scores are pass@k of $MODEL with worked examples in the prompt, at temperature 0.7.
 Look next:
   $BIN/llmpipe show $OUT/packed               training rows
   $BIN/llmpipe show $OUT/math/sft             the conversations in them

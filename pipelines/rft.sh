@@ -53,7 +53,7 @@ for file in ${ACCELERATE:+"$ACCELERATE"} ${FEW_SHOT:+"$FEW_SHOT"}; do # else fou
 done
 [ -x "$BIN/llmpipe" ] || refuse "there is no $BIN/llmpipe: make setup"
 
-# Problems. PREPARE, SAMPLE and TRAIN hold any further options of the commands.
+# Problems. PREPARE, SAMPLE, TRAIN and WARM_TRAIN (for the start) hold any further options of the commands.
 PREPARE=${PREPARE-}
 if [ "$TASK" = maze ]; then
     : "${SOLUTIONS:=all}" # they are told as the model is to tell its own
@@ -77,8 +77,8 @@ if [ "$MODEL" = "$SMALL" ]; then # what two CPU cores can do
     : "${TEMPERATURE:=0.7}" "${SAMPLE=--top-p 1}"
     if [ "$TASK" = maze ]; then
         # A row is a maze, and a step is a row: it is the number of steps that teaches it the grid.
-        : "${MAX_TOKENS:=256}" "${MAX_LENGTH:=400}" "${LEARNING_RATE:=6e-4}" "${ACCUMULATION:=1}"
-        : "${EPOCHS:=1}"
+        : "${MAX_TOKENS:=300}" "${MAX_LENGTH:=448}" "${LEARNING_RATE:=3e-4}" "${ACCUMULATION:=1}"
+        : "${EPOCHS:=1}" "${WARM_TRAIN=--learning-rate 6e-4}"
         [[ $PREPARE == *--solution-style* ]] || PREPARE="--solution-style spelled $PREPARE"
     else
         : "${MAX_TOKENS:=64}" "${MAX_LENGTH:=512}" "${LEARNING_RATE:=1e-4}" "${ACCUMULATION:=2}"
@@ -127,11 +127,11 @@ clean() {
         run dedupe "$1/checkable" -o "$1/clean" --against "$held_out"
 }
 
-# learn PROBLEMS MODEL FOLDER: train a model on solutions.
+# learn PROBLEMS MODEL FOLDER [OPTION...]: train a model on solutions.
 learn() {
     run build-sft "$1" -o "$3/sft" &&
         run pack "$3/sft" -o "$3/packed" --tokenizer "$MODEL" --max-length "$MAX_LENGTH" &&
-        run train "$3/packed" --model "$2" -o "$3/model" "${training[@]}"
+        run train "$3/packed" --model "$2" -o "$3/model" "${training[@]}" "${@:4}"
 }
 
 # score MODEL NAME: pass@k with answers read from the box; for math, also with the same answers read
@@ -168,7 +168,9 @@ clean "$OUT" || exit
 first=$MODEL evals=()
 if [ "$TASK" = maze ]; then
     score "$MODEL" before
-    clean "$OUT/warm-start" && learn "$OUT/warm-start/clean" "$MODEL" "$OUT/warm-start" || exit
+    # shellcheck disable=SC2086
+    clean "$OUT/warm-start" &&
+        learn "$OUT/warm-start/clean" "$MODEL" "$OUT/warm-start" ${WARM_TRAIN-} || exit
     first=$OUT/warm-start/model
 fi
 score "$first" round-0

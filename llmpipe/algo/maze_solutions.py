@@ -57,22 +57,24 @@ def spelled(solved: Solved) -> str:
 
     For models that read several characters of a row as one token, and so don't find the cells in
     it. Each row is told as it is and then by its cells, which are named as in a spreadsheet: "b3"
-    is the second of the third row. A line of the walk has the moves so far, where they lead, and
-    what is around it, up, down, left, right, but for the cell it comes from. The start, the end
-    and the moves so far are told again, as to copy what follows a word is what a small model does
-    best; in the box each move is a token of its own.
+    is the second of the third row. A line of the walk has the moves so far, where they lead, what
+    is around it (up, down, left, right, but for the cell it comes from), which of these ways are
+    open, and the one that is gone. The start, the end and the moves are told again and again, as to
+    copy what follows a word is what a small model does best; in the box each move is a token of
+    its own.
     """
     maze = solved.maze
     lines = [line for r, row in enumerate(maze.rows) for line in (row, _spell(r, row))]
     lines.append(f"start {_name(maze.start)} end {_name(maze.end)}")
     before, cell = None, maze.start
     for taken, move in enumerate(solved.path):
+        around = {look: maze.step(cell, look) for look in _DIRECTIONS}
+        around = {look: to for look, to in around.items() if maze.inside(to) and to != before}
         words = ["-", *solved.path[:taken], _name(cell)]
-        for look in _DIRECTIONS:
-            near = maze.step(cell, look)
-            if maze.inside(near) and near != before:
-                words += [look, _name(near), maze.rows[near[0]][near[1]]]
-        lines.append(" ".join(words))
+        for look, (row, column) in around.items():
+            words += [look, _name((row, column)), maze.rows[row][column]]
+        open_ways = [look for look, to in around.items() if maze.open(to)]
+        lines.append(" ".join([*words, "open", *open_ways, "go", move]))
         before, cell = cell, maze.step(cell, move)
     lines.append(f"- {' '.join(solved.path)} {_name(cell)} E")
     return "\n".join([*lines, "", f"\\boxed{{{' '.join(solved.path)}}}"])

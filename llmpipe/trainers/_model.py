@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from llmpipe.core.errors import UserError
 from llmpipe.trainers._job import Job
+
+log = logging.getLogger(__name__)
 
 
 def load_for_training(job: Job) -> tuple[Any, Any]:
@@ -40,11 +43,19 @@ def load_for_training(job: Job) -> tuple[Any, Any]:
         and importlib.util.find_spec("flash_attn")
     ):
         given["attn_implementation"] = "flash_attention_2"
-    return load_model(job, **given), own
+    model, unused = load_model(job, **given)
+    if unused:
+        log.warning(
+            "by config.json the model has no %s: %d of its weights are left out, here and in what "
+            "is made of it",
+            min(unused),
+            len(unused),
+        )
+    return model, own
 
 
-def load_model(job: Job, **given: Any) -> Any:
-    """A job's model, with what ``from_pretrained`` is given besides.
+def load_model(job: Job, **given: Any) -> tuple[Any, set[str]]:
+    """A job's model, with what ``from_pretrained`` is given besides, and weights it has no use for.
 
     Raises:
         UserError: it can't be loaded, or not all of it.
@@ -66,7 +77,7 @@ def load_model(job: Job, **given: Any) -> Any:
             raise ValueError(
                 f"{name} is {list(there)}, but by config.json it would be {list(wanted)}"
             )
-    return model
+    return model, set(found["unexpected_keys"])
 
 
 @contextlib.contextmanager

@@ -163,9 +163,14 @@ class Follow(TrainerCallback):  # type: ignore[misc]
         shown = ("loss", "eval_loss", "learning_rate", "grad_norm")
         figures = {name: logs[name] for name in shown if name in logs}
         if wrong := [n for n, v in figures.items() if not math.isfinite(v)]:
+            name, value = wrong[0].replace("_", " "), figures[wrong[0]]
+            if state.global_step == 1:  # of the weights as they came
+                raise UserError(
+                    f"the {name} of step 1 is {value}, before anything was learnt",
+                    "download the model again, or --dtype float32",
+                )
             raise UserError(
-                f"the {wrong[0].replace('_', ' ')} of step {state.global_step} is "
-                f"{figures[wrong[0]]}: training came apart",
+                f"the {name} of step {state.global_step} is {value}: training came apart",
                 "a lower --learning-rate, a longer --warmup-ratio, or --dtype float32",
             )
         rate = (tokens - self._tokens_before) / (time.monotonic() - self._began)

@@ -277,7 +277,7 @@ def _save(trainer: Any, job: Job, dtype: Any, folder: Path) -> None:
             return
         shared.leave()
         # The sum is taken in float32, of the weights as they came: not as they were quantized.
-        model = merged(load_model(job, dtype=torch.float32), alone)
+        model = merged(load_model(job, dtype=torch.float32)[0], alone)
     elif whole is not None:
         whole = {name: weights.to(dtype) for name, weights in whole.items()}
         model.save_pretrained(folder, state_dict=whole)

@@ -69,11 +69,11 @@ def test_spelled() -> None:
         "*...",
         "- a4 * b4 . c4 . d4 .",
         "start a1 end d3",
-        "- a1 D a2 . R b1 .",
-        "- D a2 D a3 . R b2 *",
-        "- D D a3 D a4 * R b3 .",
-        "- D D R b3 U b2 * D b4 . R c3 .",
-        "- D D R R c3 U c2 . D c4 . R d3 E",
+        "- a1 D a2 . R b1 . open D R go D",
+        "- D a2 D a3 . R b2 * open D go D",
+        "- D D a3 D a4 * R b3 . open R go R",
+        "- D D R b3 U b2 * D b4 . R c3 . open D R go R",
+        "- D D R R c3 U c2 . D c4 . R d3 E open U D R go R",
         "- D D R R R d3 E",
         "",
         "\\boxed{D D R R R}",
@@ -111,6 +111,10 @@ def test_what_is_spelled_is_in_the_maze(size: int) -> None:
             if taken == len(solved.path):
                 assert (cell, around) == (maze.end, ["E"])
                 break
+            assert around[-2:] == ["go", solved.path[taken]]
+            around, ways = around[: around.index("open")], around[around.index("open") + 1 : -2]
+            seen = zip(around[::3], around[2::3], strict=True)
+            assert ways == [look for look, letter in seen if letter != "*"]
             looks = {}
             for look, name, letter in zip(*(around[i::3] for i in range(3)), strict=True):
                 looks[look] = names[name]

@@ -129,6 +129,19 @@ def test_a_model_that_is_not_as_its_config_says_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
 
 
+def test_weights_that_the_config_has_no_place_for_are_told_of(
+    tiny_model: Path, packed_sums: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shallow = shutil.copytree(tiny_model, tmp_path / "shallow")
+    settings = json.loads((shallow / "config.json").read_text()) | {"num_hidden_layers": 1}
+    (shallow / "config.json").write_text(json.dumps(settings))
+    run(replace(plan(**FAST), max_steps=1), packed_sums, shallow, tmp_path / "out", Mode())
+    (told,) = (r.getMessage() for r in caplog.records if "config.json" in r.getMessage())
+    assert told.startswith(
+        "by config.json the model has no model.layers.1.input_layernorm.weight: 9"
+    )
+
+
 def test_checkpoints_that_have_no_room_are_refused(
     tiny_model: Path, packed_sums: Path, tmp_path: Path
 ) -> None:
@@ -168,6 +181,20 @@ def test_a_loss_that_is_no_number_ends_it(
         run(config, packed_sums, tiny_model, tmp_path / "out", Mode())
     assert "--learning-rate" in (caught.value.hint or "")
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_model_that_was_broken_before_is_not_put_down_to_training(
+    tiny_model: Path, packed_sums: Path, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    broken = shutil.copytree(tiny_model, tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    weights["model.norm.weight"][0] = float("nan")
+    save_file(weights, broken / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match="of step 1 is nan, before anything was learnt") as caught:
+        run(plan(**FAST), packed_sums, broken, tmp_path / "out", Mode())
+    assert "download the model again" in (caught.value.hint or "")
 
 
 def test_what_runs_out_is_said_in_one_line(

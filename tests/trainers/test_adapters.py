@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 from dataclasses import replace
@@ -17,6 +16,7 @@ from llmpipe.core.paths import find_model
 from llmpipe.core.records import PackedRow
 from llmpipe.core.run import Mode
 from llmpipe.stages import train
+from llmpipe.trainers._model import load_for_training
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("trl", reason="trl is not installed")
@@ -122,10 +122,33 @@ def test_only_named_maps_get_an_adapter(
     assert all("q_proj" in name for name in names)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed"
-)
-def test_four_bits_want_their_library(packed_sums: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_four_bits(packed_sums: Path, tiny_model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
+    from transformers import AutoModelForCausalLM
+
+    config = settings("qlora", eval_share=0.3)
+    whole = train.run(config, packed_sums, tiny_model, tmp_path / "whole", Mode()).out
+    figures = Artifact.open(whole).manifest.figures
+    assert figures["eval_loss"] < figures["eval_loss_first"] - 0.1
+
+    source = Artifact.open(packed_sums)
+    held_out = train._job(config, source, tiny_model, tmp_path).held_out
+    seen = [row for i, row in enumerate(source.iter_rows(PackedRow)) if i in held_out]
+    # The loss before is that of the model in four bits, and another than the model's own.
+    job = train._job(config, source, tiny_model, tmp_path)
+    quantized, _ = load_for_training(job)
+    assert mean_loss(quantized, seen) == pytest.approx(figures["eval_loss_first"], abs=1e-4)
+    assert abs(mean_loss(load(tiny_model), seen) - figures["eval_loss_first"]) > 1e-3
+    # What is written is the sum with the weights as they came.
+    merged = AutoModelForCausalLM.from_pretrained(whole)
+    assert not getattr(merged.config, "quantization_config", None)
+    assert mean_loss(load(whole), seen) == pytest.approx(figures["eval_loss"], abs=0.1)
+
+
+def test_four_bits_want_their_library(
+    packed_sums: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmpipe.trainers.sft._installed", lambda name: name != "bitsandbytes")
     with pytest.raises(UserError, match="bitsandbytes is not installed"):
         train.run(settings("qlora"), packed_sums, tiny_model, tmp_path / "out", Mode())
     assert not (tmp_path / "out.partial").exists()
