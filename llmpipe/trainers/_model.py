@@ -44,6 +44,11 @@ def load_for_training(job: Job) -> tuple[Any, Any]:
     ):
         given["attn_implementation"] = "flash_attention_2"
     model, unused = load_model(job, **given)
+    for module in model.modules():
+        # Where the processor has it, bitsandbytes (0.50) packs weights when it first evaluates, and
+        # trains on through a kernel that has no gradients.
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
     if unused:
         log.warning(
             "by config.json the model has no %s: %d of its weights are left out, here and in what "

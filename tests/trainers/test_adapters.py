@@ -122,6 +122,7 @@ def test_only_named_maps_get_an_adapter(
     assert all("q_proj" in name for name in names)
 
 
+@pytest.mark.filterwarnings("error:.*autograd kernel was not registered")
 def test_four_bits(packed_sums: Path, tiny_model: Path, tmp_path: Path) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
     from transformers import AutoModelForCausalLM
@@ -138,7 +139,7 @@ def test_four_bits(packed_sums: Path, tiny_model: Path, tmp_path: Path) -> None:
     job = train._job(config, source, tiny_model, tmp_path)
     quantized, _ = load_for_training(job)
     assert mean_loss(quantized, seen) == pytest.approx(figures["eval_loss_first"], abs=1e-4)
-    assert abs(mean_loss(load(tiny_model), seen) - figures["eval_loss_first"]) > 1e-3
+    assert abs(mean_loss(load(tiny_model), seen) - figures["eval_loss_first"]) > 5e-4
     # What is written is the sum with the weights as they came.
     merged = AutoModelForCausalLM.from_pretrained(whole)
     assert not getattr(merged.config, "quantization_config", None)
