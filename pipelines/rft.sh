@@ -2,7 +2,7 @@
 # Rejection-sampling fine-tuning. Each round samples answers to the training problems, puts the best
 # right one of each in the place of its solution, trains on these, and scores on held-out problems.
 # Run it again and it goes on where it was; change a setting, and only what depends on it is made
-# again. A round that gains nothing for sure is the last one; the held-out problems decide nothing else.
+# again. It ends with a round whose gain may be chance; the held-out problems decide nothing else.
 #
 #   bash pipelines/rft.sh              small sums with a 135M model, on two CPU cores
 #   TASK=maze bash pipelines/rft.sh    small mazes, after a start on worked solutions
@@ -31,8 +31,20 @@ one_of() {
     refuse "$1 is '${!1}', but must be one of: ${*:2}"
 }
 
+# count NAME...: a setting is a whole number over 0.
+count() {
+    local name
+    for name; do
+        [[ ${!name} =~ ^[1-9][0-9]*$ ]] || refuse "$name is '${!name}', but must be 1 or more"
+    done
+}
+
+known="ACCELERATE ACCUMULATION BIN ENGINE EPOCHS FEW_SHOT FROM GPUS HELD_OUT K LEARNING_RATE LORA_RANK \
+MAX_LENGTH MAX_TOKENS MICRO_BATCH MODEL N OUT PREPARE PROBLEMS ROUNDS SAMPLE SCORE_N SCORE_TOKENS SIZES \
+SOLUTIONS STOP TASK TEMPERATURE TENSOR_PARALLEL TRAIN WARM_START WARM_TRAIN"
 for setting in "$@"; do
     [[ $setting =~ ^[A-Z_]+= ]] || refuse "'$setting' is no setting such as ROUNDS=2"
+    [[ " $known " == *" ${setting%%=*} "* ]] || refuse "there is no setting ${setting%%=*}, but $known"
     declare "$setting"
 done
 
@@ -40,24 +52,25 @@ BIN=${BIN:-.venv/bin}       # where setup.sh put llmpipe
 TASK=${TASK:-math}          # math or maze
 OUT=${OUT:-runs/rft/$TASK}  # where everything goes
 ROUNDS=${ROUNDS:-2}         # the most of them
-FROM=${FROM:-base}          # what each round trains: the model it began with, or the last round's (last)
+FROM=${FROM:-base}          # what each round trains: the model of round 0, or the last round's (last)
 STOP=${STOP:-yes}           # no: all rounds, whatever they gain
-SOLUTIONS=${SOLUTIONS-}     # own, or all: train on the set's own solutions too, where no answer was right
+SOLUTIONS=${SOLUTIONS-}     # own: only right answers; all: the set's solutions too, where none was right
 
 one_of TASK math maze
 one_of FROM base last
 one_of STOP yes no
-[[ $ROUNDS =~ ^[1-9][0-9]*$ ]] || refuse "ROUNDS is '$ROUNDS', but must be 1 or more"
+count ROUNDS
 for file in ${ACCELERATE:+"$ACCELERATE"} ${FEW_SHOT:+"$FEW_SHOT"}; do # else found in hours
     [ -f "$file" ] || refuse "there is no file $file"
 done
 [ -x "$BIN/llmpipe" ] || refuse "there is no $BIN/llmpipe: make setup"
 
-# Problems. PREPARE, SAMPLE, TRAIN and WARM_TRAIN (for the start) hold any further options of the commands.
+# Problems. PREPARE, SAMPLE, TRAIN and WARM_TRAIN (for the start) hold any further options of the
+# commands; they take the place of those that stand here for the small model.
 PREPARE=${PREPARE-}
 if [ "$TASK" = maze ]; then
     : "${SOLUTIONS:=all}" # they are told as the model is to tell its own
-    SIZES=${SIZES:-4}
+    SIZES=${SIZES:-4} # larger ones need a higher MAX_TOKENS and MAX_LENGTH, too
     PROBLEMS=${PROBLEMS:-180}     # mazes of each size to train on
     HELD_OUT=${HELD_OUT:-50}      # to score on
     WARM_START=${WARM_START:-230} # to begin with: their worked solutions are trained on before round 1
@@ -90,17 +103,26 @@ if [ "$MODEL" = "$SMALL" ]; then # what two CPU cores can do
 fi
 
 # Answers: N to a training problem, SCORE_N to a held-out one.
-ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine)}
+ENGINE=${ENGINE:-$(cat .venv/llmpipe-engine 2>/dev/null || echo vllm)}
 MAX_TOKENS=${MAX_TOKENS:-1024}
-K=${K:-1,8} # of pass@k
+K=${K:-1,8}                    # of pass@k
+MAX_LENGTH=${MAX_LENGTH:-4096} # tokens of a packed row
+: "${N:=8}" "${SCORE_N:=8}" "${SCORE_TOKENS:=$MAX_TOKENS}"
+count HELD_OUT N SCORE_N MAX_TOKENS SCORE_TOKENS MAX_LENGTH
+if [ "$TASK" = maze ]; then
+    count PROBLEMS WARM_START
+    for size in $SIZES; do
+        [[ $size =~ ^[1-9][0-9]*$ ]] || refuse "SIZES is '$SIZES', but must be numbers such as '4 5'"
+    done
+fi
+
 # shellcheck disable=SC2206 # of several words, or none
 sampling=(--engine "$ENGINE" --temperature "${TEMPERATURE:-0.8}" ${GPUS:+--gpus "$GPUS"}
     ${TENSOR_PARALLEL:+--tensor-parallel-size "$TENSOR_PARALLEL"} ${SAMPLE-})
-answers=("${sampling[@]}" -n "${N:-8}" --max-tokens "$MAX_TOKENS")
-scored=("${sampling[@]}" -n "${SCORE_N:-8}" --max-tokens "${SCORE_TOKENS:-$MAX_TOKENS}" --k "$K")
+answers=("${sampling[@]}" -n "$N" --max-tokens "$MAX_TOKENS")
+scored=("${sampling[@]}" -n "$SCORE_N" --max-tokens "$SCORE_TOKENS" --k "$K")
 
 # Training, as train has it where nothing is said.
-MAX_LENGTH=${MAX_LENGTH:-4096} # tokens of a packed row
 # shellcheck disable=SC2206
 training=(${EPOCHS:+--epochs "$EPOCHS"} ${LEARNING_RATE:+--learning-rate "$LEARNING_RATE"}
     ${MICRO_BATCH:+--micro-batch-size "$MICRO_BATCH"}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llmpipe.core.artifact import Artifact
+from llmpipe.core.errors import UserError
 from llmpipe.core.records import ProblemScore
 from llmpipe.stages.compare import Config, run
 
@@ -27,7 +28,11 @@ def gained(before: Path, after: Path) -> tuple[bool, str]:
     """
     (_, row) = run(Config(metrics=("pass@1",)), [[before], [after]]).rows["pass@1"]
     found = row.difference
-    assert found, "both have pass@1"
+    if found is None:
+        return (
+            False,
+            f"{after.name} to {before.name}: one of them has no pass@1, so no gain for sure",
+        )
     rose = found.low > 0
     said = (
         f"{after.name} to {before.name}: pass@1 {_points(found.value)} points, 95 % interval of "
@@ -104,14 +109,21 @@ def _results(path: Path) -> dict[str, Any]:
     return results
 
 
-def main(command: str, *paths: str) -> int:
+def main(command: str = "", *paths: str) -> int:
     given = [Path(path) for path in paths]
-    if command == "table":
-        print("\n".join(table(given[0], given[1:])))
-        return 0
-    rose, said = gained(*given)
-    print(said, file=sys.stderr)
-    return 0 if rose else 3
+    try:
+        if command == "table" and len(given) > 1:
+            print("\n".join(table(given[0], given[1:])))
+            return 0
+        if command == "gained" and len(given) == 2:
+            rose, said = gained(*given)
+            print(said, file=sys.stderr)
+            return 0 if rose else 3
+    except (UserError, OSError) as e:
+        print(f"rounds.py: {e}", file=sys.stderr)
+        return 2
+    print(__doc__, file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

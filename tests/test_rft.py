@@ -173,15 +173,24 @@ def test_where_no_answer_was_right_the_old_one_stays(tmp_path: Path) -> None:
         ("three", "'three' is no setting such as ROUNDS=2"),
         ("ACCELERATE=/no/file", "there is no file /no/file"),
         ("BIN=/nowhere", "there is no /nowhere/llmpipe: make setup"),
+        ("N=0", "N is '0', but must be 1 or more"),
+        ("HELD_OUT=some", "HELD_OUT is 'some', but must be 1 or more"),
+        ("TASK=maze WARM_START=0", "WARM_START is '0', but must be 1 or more"),
+        ("TASK=maze SIZES=4,5", "SIZES is '4,5', but must be numbers such as '4 5'"),
+        ("SOLUTIONS=mine", "SOLUTIONS is 'mine', but must be one of: own all"),
+        ("HOLD_OUT=9", "there is no setting HOLD_OUT, but ACCELERATE ACCUMULATION BIN"),
+        ("UID=5", "there is no setting UID, but ACCELERATE ACCUMULATION BIN"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(setting: str, said: str, tmp_path: Path) -> None:
     script = ["bash", str(ROOT / "pipelines/rft.sh"), f"OUT={tmp_path}"]
     environment = {**os.environ, "BIN": str(Path(sys.executable).parent)}
     done = subprocess.run(
-        [*script, setting], env=environment, capture_output=True, text=True, check=False
+        [*script, *setting.split()], env=environment, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"rft.sh: {said}\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"rft.sh: {said}")
+    assert done.stderr.count("\n") == 1
     assert not [*tmp_path.iterdir()]
 
 
@@ -219,6 +228,16 @@ def test_what_counts_as_a_gain(
     done = rounds("gained", *evals)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
+
+
+def test_evals_that_are_not_there_are_said_in_one_line(tmp_path: Path) -> None:
+    for command in ("gained", "table"):
+        done = rounds(command, tmp_path / "a", tmp_path / "b")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(rf"rounds.py: .*{tmp_path}.*\n", done.stderr)
+    done = rounds("sum", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "rounds.py gained EVAL_BEFORE EVAL_AFTER" in done.stderr
 
 
 def test_rounds_in_a_table(tmp_path: Path) -> None:
