@@ -1,5 +1,5 @@
 # make demo    the whole chain on real input, on this machine
-# make rft     two rounds of rejection-sampling fine-tuning, and what they gain; 40 minutes
+# make rft     two rounds of rejection-sampling fine-tuning, and what they gain; some 40 minutes
 # make test    every test; make check  ruff, mypy, import-linter
 
 PY := .venv/bin/python

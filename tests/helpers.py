@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,3 +125,9 @@ def rejects(artifact: Path) -> list[tuple[str, str, str]]:
     if not file.exists():
         return []
     return [(r["id"], r["reason"], r["detail"]) for r in pq.read_table(file).to_pylist()]
+
+
+def train_command(packed: Path, model: Path, out: Path, *options: str) -> list[str]:
+    """``llmpipe train`` as a process of its own."""
+    command = [sys.executable, "-m", "llmpipe", "train", str(packed), "--model", str(model)]
+    return [*command, "-o", str(out), "--no-gradient-checkpointing", *options]

@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import train_command
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -98,18 +98,9 @@ def test_killed_it_goes_on_from_the_last_whole_checkpoint(
     tiny_model: Path, packed_sums: Path, unbroken: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = [
-        sys.executable,
-        "-m",
-        "llmpipe",
-        "train",
-        str(packed_sums),
-        "--model",
-        str(tiny_model),
-    ]
     checkpoints = tmp_path / "out.partial/training/checkpoints"
-    command += ["-o", str(out), "--no-gradient-checkpointing"]
-    command += [word for name, value in OPTIONS.items() for word in (f"--{name}", value)]
+    options = [word for name, value in OPTIONS.items() for word in (f"--{name}", value)]
+    command = train_command(packed_sums, tiny_model, out, *options)
     with subprocess.Popen(command) as process:
         while not [*checkpoints.glob("*/whole")]:
             assert process.poll() is None

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import train_command
 
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
@@ -140,17 +140,8 @@ def test_one_that_is_killed_ends_it_in_one_line(
 
 @pytest.mark.slow
 def test_they_end_with_their_parent(tiny_model: Path, packed_sums: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "llmpipe",
-        "train",
-        str(packed_sums),
-        "--model",
-        str(tiny_model),
-    ]
-    command += ["-o", str(tmp_path / "out"), "--no-gradient-checkpointing", "--epochs", "500"]
-    command += ["--accelerate-config", str(config(tmp_path, TWO)), "--dtype", "float32"]
+    options = ["--accelerate-config", str(config(tmp_path, TWO)), "--dtype", "float32"]
+    command = train_command(packed_sums, tiny_model, tmp_path / "out", "--epochs", "500", *options)
     with subprocess.Popen(command, cwd=tmp_path) as parent:
         for _ in waited(60):
             assert parent.poll() is None
