@@ -130,3 +130,24 @@ def test_a_packed_step_is_that_of_conversations_alone(
     for name, gradient in wanted.items():
         off = (found[name] - gradient).norm() / gradient.norm()
         assert off < 1e-3, name
+
+
+def test_only_what_is_trained_is_scored(
+    smol_model: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trl.trainer import utils
+
+    scored = []
+
+    original = utils._ChunkedLogProbFunction
+
+    class Watched(original):  # type: ignore[misc, valid-type]
+        @staticmethod
+        def forward(context: Any, hidden: Any, *rest: Any) -> Any:
+            scored.append(len(hidden))
+            return original.forward(context, hidden, *rest)
+
+    monkeypatch.setattr(utils, "_ChunkedLogProbFunction", Watched)
+    step(smol_model, rows, tmp_path, weighted=False)
+    trained = [sum(label != -100 for label in row.labels[1:]) for row in segments_of(rows)]
+    assert sorted(scored) == sorted(trained)
