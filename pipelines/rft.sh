@@ -39,6 +39,15 @@ count() {
     done
 }
 
+# number NAME...: a setting is a number over 0, or isn't given.
+number() {
+    local name
+    for name; do
+        [[ -z ${!name-} || ${!name} =~ ^[0-9.]*[1-9][0-9.]*(e-?[0-9]+)?$ ]] ||
+            refuse "$name is '${!name}', but must be a number over 0"
+    done
+}
+
 known="ACCELERATE ACCUMULATION BIN ENGINE EPOCHS FEW_SHOT FROM GPUS HELD_OUT K LEARNING_RATE LORA_RANK \
 MAX_LENGTH MAX_TOKENS MICRO_BATCH MODEL N OUT PREPARE PROBLEMS ROUNDS SAMPLE SCORE_N SCORE_TOKENS SIZES \
 SOLUTIONS STOP TASK TEMPERATURE TENSOR_PARALLEL TRAIN WARM_START WARM_TRAIN"
@@ -108,7 +117,13 @@ MAX_TOKENS=${MAX_TOKENS:-1024}
 K=${K:-1,8}                    # of pass@k
 MAX_LENGTH=${MAX_LENGTH:-4096} # tokens of a packed row
 : "${N:=8}" "${SCORE_N:=8}" "${SCORE_TOKENS:=$MAX_TOKENS}"
-count HELD_OUT N SCORE_N MAX_TOKENS SCORE_TOKENS MAX_LENGTH
+count HELD_OUT N SCORE_N MAX_TOKENS SCORE_TOKENS MAX_LENGTH ${MICRO_BATCH:+MICRO_BATCH} \
+    ${ACCUMULATION:+ACCUMULATION} ${LORA_RANK:+LORA_RANK} ${TENSOR_PARALLEL:+TENSOR_PARALLEL}
+number EPOCHS LEARNING_RATE
+[[ $K =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || refuse "K is '$K', but must be numbers such as '1,8'"
+for k in ${K//,/ }; do
+    [ "$k" -le "$SCORE_N" ] || refuse "K asks for pass@$k, but SCORE_N is $SCORE_N: no more answers"
+done
 if [ "$TASK" = maze ]; then
     count PROBLEMS WARM_START
     for size in $SIZES; do

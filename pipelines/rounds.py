@@ -121,6 +121,8 @@ def main(command: str = "", *paths: str) -> int:
             return 0 if rose else 3
     except (UserError, OSError) as e:
         print(f"rounds.py: {e}", file=sys.stderr)
+        if isinstance(e, UserError) and e.hint:
+            print(f"  Try: {e.hint}", file=sys.stderr)
         return 2
     print(__doc__, file=sys.stderr)
     return 2

@@ -103,7 +103,7 @@ def _check(config: Config) -> None:
         if not smallest <= size <= largest:
             raise UserError(
                 f"--size {size} is out of range: from {smallest} to {largest}",
-                "llmpipe maze -o OUT --size 9",
+                f"llmpipe maze -o OUT --size {min(max(size, smallest), largest)}",
             )
     if config.count < 1 or not config.sizes:
         raise UserError("no mazes are asked for", "llmpipe maze -o OUT --size 9 --count 100")
