@@ -50,7 +50,7 @@ number() {
 
 known="ACCELERATE ACCUMULATION BIN ENGINE EPOCHS FEW_SHOT FROM GPUS HELD_OUT K LEARNING_RATE LORA_RANK \
 MAX_LENGTH MAX_TOKENS MICRO_BATCH MODEL N OUT PREPARE PROBLEMS ROUNDS SAMPLE SCORE_N SCORE_TOKENS SIZES \
-SOLUTIONS STOP TASK TEMPERATURE TENSOR_PARALLEL TRAIN WARM_START WARM_TRAIN"
+SOLUTIONS STOP TASK TEMPERATURE TENSOR_PARALLEL TRAIN WARM_START"
 for setting in "$@"; do
     [[ $setting =~ ^[A-Z_]+= ]] || refuse "'$setting' is no setting such as ROUNDS=2"
     [[ " $known " == *" ${setting%%=*} "* ]] || refuse "there is no setting ${setting%%=*}, but $known"
@@ -74,15 +74,15 @@ for file in ${ACCELERATE:+"$ACCELERATE"} ${FEW_SHOT:+"$FEW_SHOT"}; do # else fou
 done
 [ -x "$BIN/llmpipe" ] || refuse "there is no $BIN/llmpipe: make setup"
 
-# Problems. PREPARE, SAMPLE, TRAIN and WARM_TRAIN (for the start) hold any further options of the
-# commands; they take the place of those that stand here for the small model.
+# Problems. PREPARE, SAMPLE and TRAIN hold any further options of the commands; they take the place of
+# those that stand here for the small model.
 PREPARE=${PREPARE-}
 if [ "$TASK" = maze ]; then
     : "${SOLUTIONS:=all}" # they are told as the model is to tell its own
     SIZES=${SIZES:-4} # larger ones need a higher MAX_TOKENS and MAX_LENGTH, too
-    PROBLEMS=${PROBLEMS:-180}     # mazes of each size to train on
-    HELD_OUT=${HELD_OUT:-50}      # to score on
-    WARM_START=${WARM_START:-230} # to begin with: their worked solutions are trained on before round 1
+    PROBLEMS=${PROBLEMS:-240}     # mazes of each size to train on
+    HELD_OUT=${HELD_OUT:-80}      # to score on
+    WARM_START=${WARM_START:-120} # to begin with: their worked solutions are trained on before round 1
 elif [ "${PROBLEMS:=reasoning-gym}" = reasoning-gym ]; then
     PREPARE=${PREPARE:---limit 300 --recipe-arg levels=1:2
         --recipe-arg families=chain_sum,products,gcd,lcm,simple_equations}
@@ -99,8 +99,8 @@ if [ "$MODEL" = "$SMALL" ]; then # what two CPU cores can do
     : "${TEMPERATURE:=0.7}" "${SAMPLE=--top-p 1}"
     if [ "$TASK" = maze ]; then
         # A row is a maze, and a step is a row: it is the number of steps that teaches it the grid.
-        : "${MAX_TOKENS:=300}" "${MAX_LENGTH:=448}" "${LEARNING_RATE:=3e-4}" "${ACCUMULATION:=1}"
-        : "${EPOCHS:=1}" "${WARM_TRAIN=--learning-rate 6e-4}"
+        : "${MAX_TOKENS:=300}" "${MAX_LENGTH:=448}" "${LEARNING_RATE:=6e-4}" "${ACCUMULATION:=1}"
+        : "${EPOCHS:=1}"
         [[ $PREPARE == *--solution-style* ]] || PREPARE="--solution-style spelled $PREPARE"
     else
         : "${MAX_TOKENS:=64}" "${MAX_LENGTH:=512}" "${LEARNING_RATE:=1e-4}" "${ACCUMULATION:=2}"
@@ -164,11 +164,11 @@ clean() {
         run dedupe "$1/checkable" -o "$1/clean" --against "$held_out"
 }
 
-# learn PROBLEMS MODEL FOLDER [OPTION...]: train a model on solutions.
+# learn PROBLEMS MODEL FOLDER: train a model on solutions.
 learn() {
     run build-sft "$1" -o "$3/sft" &&
         run pack "$3/sft" -o "$3/packed" --tokenizer "$MODEL" --max-length "$MAX_LENGTH" &&
-        run train "$3/packed" --model "$2" -o "$3/model" "${training[@]}" "${@:4}"
+        run train "$3/packed" --model "$2" -o "$3/model" "${training[@]}"
 }
 
 # score MODEL NAME: pass@k with answers read from the box; for math, also with the same answers read
@@ -205,9 +205,7 @@ clean "$OUT" || exit
 first=$MODEL evals=()
 if [ "$TASK" = maze ]; then
     score "$MODEL" before
-    # shellcheck disable=SC2086
-    clean "$OUT/warm-start" &&
-        learn "$OUT/warm-start/clean" "$MODEL" "$OUT/warm-start" ${WARM_TRAIN-} || exit
+    clean "$OUT/warm-start" && learn "$OUT/warm-start/clean" "$MODEL" "$OUT/warm-start" || exit
     first=$OUT/warm-start/model
 fi
 score "$first" round-0
