@@ -35,7 +35,8 @@ one_of() {
 count() {
     local name
     for name; do
-        [[ ${!name} =~ ^[1-9][0-9]*$ ]] || refuse "$name is '${!name}', but must be 1 or more"
+        [[ ${!name} =~ ^[1-9][0-9]{0,8}$ ]] ||
+            refuse "$name is '${!name}', but must be a whole number from 1"
     done
 }
 
@@ -43,7 +44,7 @@ count() {
 number() {
     local name
     for name; do
-        [[ -z ${!name-} || ${!name} =~ ^[0-9.]*[1-9][0-9.]*(e-?[0-9]+)?$ ]] ||
+        [[ -z ${!name-} || ${!name} =~ ^[0-9]*\.?[0-9]*([eE][-+]?[0-9]{1,2})?$ && ${!name%[eE]*} == *[1-9]* ]] ||
             refuse "$name is '${!name}', but must be a number over 0"
     done
 }
@@ -79,7 +80,7 @@ done
 PREPARE=${PREPARE-}
 if [ "$TASK" = maze ]; then
     : "${SOLUTIONS:=all}" # they are told as the model is to tell its own
-    SIZES=${SIZES:-4} # larger ones need a higher MAX_TOKENS and MAX_LENGTH, too
+    read -r SIZES <<< "${SIZES:-4}" # larger ones need a higher MAX_TOKENS and MAX_LENGTH, too
     PROBLEMS=${PROBLEMS:-240}     # mazes of each size to train on
     HELD_OUT=${HELD_OUT:-80}      # to score on
     WARM_START=${WARM_START:-120} # to begin with: their worked solutions are trained on before round 1
@@ -93,7 +94,7 @@ one_of SOLUTIONS own all
 
 SMALL=HuggingFaceTB/SmolLM2-135M-Instruct
 MODEL=${MODEL:-$SMALL}
-if [ "$MODEL" = "$SMALL" ]; then # what two CPU cores can do
+if [ "${MODEL##*/}" = "${SMALL##*/}" ]; then # what two CPU cores can do
     : "${N:=4}" "${TRAIN=--no-gradient-checkpointing}"
     # Without top-p, for which vLLM sorts the vocabulary at each token: more than half of its time.
     : "${TEMPERATURE:=0.7}" "${SAMPLE=--top-p 1}"
@@ -119,14 +120,14 @@ MAX_LENGTH=${MAX_LENGTH:-4096} # tokens of a packed row
 : "${N:=8}" "${SCORE_N:=8}" "${SCORE_TOKENS:=$MAX_TOKENS}"
 count HELD_OUT N SCORE_N MAX_TOKENS SCORE_TOKENS MAX_LENGTH ${MICRO_BATCH:+MICRO_BATCH} \
     ${ACCUMULATION:+ACCUMULATION} ${LORA_RANK:+LORA_RANK} ${TENSOR_PARALLEL:+TENSOR_PARALLEL}
-number EPOCHS LEARNING_RATE
-[[ $K =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || refuse "K is '$K', but must be numbers such as '1,8'"
+number EPOCHS LEARNING_RATE TEMPERATURE
+[[ $K =~ ^[1-9][0-9]{0,8}(,[1-9][0-9]{0,8})*$ ]] || refuse "K is '$K', but must be numbers such as '1,8'"
 for k in ${K//,/ }; do
     [ "$k" -le "$SCORE_N" ] || refuse "K asks for pass@$k, but SCORE_N is $SCORE_N: no more answers"
 done
 if [ "$TASK" = maze ]; then
     count PROBLEMS WARM_START
-    for size in $SIZES; do
+    for size in ${SIZES:-none}; do
         [[ $size =~ ^[1-9][0-9]*$ ]] || refuse "SIZES is '$SIZES', but must be numbers such as '4 5'"
     done
 fi
@@ -188,7 +189,7 @@ score() {
 if [ "$TASK" = maze ]; then
     held_out=$OUT/held-out
     # shellcheck disable=SC2206
-    mazes=(--size ${SIZES// / --size } $PREPARE)
+    mazes=($(printf -- '--size %s ' $SIZES) $PREPARE)
     run maze -o "$held_out" "${mazes[@]}" --count "$HELD_OUT"
     run maze -o "$OUT/warm-start/problems" "${mazes[@]}" --count "$WARM_START" --seed 1 \
         --exclude "$held_out"

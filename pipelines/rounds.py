@@ -119,6 +119,9 @@ def main(command: str = "", *paths: str) -> int:
             rose, said = gained(*given)
             print(said, file=sys.stderr)
             return 0 if rose else 3
+    except (KeyError, ValueError) as e:
+        print(f"rounds.py: these are no whole evals: {e!r}", file=sys.stderr)
+        return 2
     except (UserError, OSError) as e:
         print(f"rounds.py: {e}", file=sys.stderr)
         if isinstance(e, UserError) and e.hint:

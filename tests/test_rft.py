@@ -168,18 +168,23 @@ def test_where_no_answer_was_right_the_old_one_stays(tmp_path: Path) -> None:
         ("TASK=maths", "TASK is 'maths', but must be one of: math maze"),
         ("FROM=first", "FROM is 'first', but must be one of: base last"),
         ("STOP=1", "STOP is '1', but must be one of: yes no"),
-        ("ROUNDS=0", "ROUNDS is '0', but must be 1 or more"),
-        ("ROUNDS=08", "ROUNDS is '08', but must be 1 or more"),
+        ("ROUNDS=0", "ROUNDS is '0', but must be a whole number from 1"),
+        ("ROUNDS=08", "ROUNDS is '08', but must be a whole number from 1"),
         ("three", "'three' is no setting such as ROUNDS=2"),
         ("ACCELERATE=/no/file", "there is no file /no/file"),
         ("BIN=/nowhere", "there is no /nowhere/llmpipe: make setup"),
-        ("N=0", "N is '0', but must be 1 or more"),
-        ("HELD_OUT=some", "HELD_OUT is 'some', but must be 1 or more"),
-        ("TASK=maze WARM_START=0", "WARM_START is '0', but must be 1 or more"),
+        ("N=0", "N is '0', but must be a whole number from 1"),
+        ("HELD_OUT=some", "HELD_OUT is 'some', but must be a whole number from 1"),
+        ("TASK=maze WARM_START=0", "WARM_START is '0', but must be a whole number from 1"),
+        ("TASK=maze SIZES=4x4", "SIZES is '4x4', but must be numbers such as '4 5'"),
         ("TASK=maze SIZES=4,5", "SIZES is '4,5', but must be numbers such as '4 5'"),
         ("EPOCHS=two", "EPOCHS is 'two', but must be a number over 0"),
+        ("EPOCHS=1.2.3", "EPOCHS is '1.2.3', but must be a number over 0"),
+        ("LEARNING_RATE=0e-5", "LEARNING_RATE is '0e-5', but must be a number over 0"),
+        ("TEMPERATURE=hot", "TEMPERATURE is 'hot', but must be a number over 0"),
+        ("SCORE_N=99999999999", "SCORE_N is '99999999999', but must be a whole number from 1"),
         ("LEARNING_RATE=0.0", "LEARNING_RATE is '0.0', but must be a number over 0"),
-        ("MICRO_BATCH=0", "MICRO_BATCH is '0', but must be 1 or more"),
+        ("MICRO_BATCH=0", "MICRO_BATCH is '0', but must be a whole number from 1"),
         ("K=1;8", "K is '1;8', but must be numbers such as '1,8'"),
         ("K=1,16", "K asks for pass@16, but SCORE_N is 8: no more answers"),
         ("SOLUTIONS=mine", "SOLUTIONS is 'mine', but must be one of: own all"),
@@ -239,7 +244,14 @@ def test_evals_that_are_not_there_are_said_in_one_line(tmp_path: Path) -> None:
     for command in ("gained", "table"):
         done = rounds(command, tmp_path / "a", tmp_path / "b")
         assert (done.returncode, done.stdout) == (2, "")
-        assert re.fullmatch(rf"rounds.py: .*{tmp_path}.*\n", done.stderr)
+        assert re.fullmatch(rf"rounds.py: .*{tmp_path}.*\n(  Try: .*\n)?", done.stderr)
+    cut = [an_eval(tmp_path / name, [1, 2]) for name in ("cut", "empty")]
+    (cut[0] / "results.json").write_text('{"metrics"')
+    (cut[1] / "results.json").write_text('{"metrics": {}}')
+    for path in cut:
+        done = rounds("table", tmp_path, path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch("rounds.py: these are no whole evals: .*\n", done.stderr)
     done = rounds("sum", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "rounds.py gained EVAL_BEFORE EVAL_AFTER" in done.stderr

@@ -173,6 +173,9 @@ def _check(config: Config) -> None:
             raise UserError(
                 f"--{name} is {value}, but must be over 0 and at most 1e12", "llmpipe plan --help"
             )
+    for name, given in (("rate", config.rate), ("rollouts", config.rollouts)):
+        if given is not None and config.problems is None:
+            raise UserError(f"--{name} is of rollouts, but of how many?", "--problems 1000 -n 8")
 
 
 def _read_headers(folder: Path) -> tuple[dict[str, int], dict[str, int]]:

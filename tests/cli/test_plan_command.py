@@ -34,3 +34,6 @@ def test_what_is_wrong_is_said_in_a_line(llmpipe: Llmpipe, tmp_path: Path) -> No
     (tmp_path / "odd/config.json").write_text('{"model_type": "rwkv"}')
     assert "'rwkv' can't be counted" in llmpipe("plan", "odd", code=2).stderr
     assert "llmpipe download no/model" in llmpipe("plan", "no/model", code=2).stderr
+    for option in (["--rate", 100], ["--rollouts", "odd"]):
+        said = llmpipe("plan", "odd", *option, code=2).stderr
+        assert f"{option[0]} is of rollouts, but of how many?" in said
