@@ -188,7 +188,7 @@ score() {
 # Problems to train on, and others held out.
 if [ "$TASK" = maze ]; then
     held_out=$OUT/held-out
-    # shellcheck disable=SC2206
+    # shellcheck disable=SC2086,SC2206,SC2207
     mazes=($(printf -- '--size %s ' $SIZES) $PREPARE)
     run maze -o "$held_out" "${mazes[@]}" --count "$HELD_OUT"
     run maze -o "$OUT/warm-start/problems" "${mazes[@]}" --count "$WARM_START" --seed 1 \
