@@ -204,11 +204,11 @@ def test_settings_that_mean_nothing_are_refused(setting: str, said: str, tmp_pat
     assert not [*tmp_path.iterdir()]
 
 
-def an_eval(out: Path, right: Sequence[int]) -> Path:
+def an_eval(out: Path, right: Sequence[int], *, other: str = "wrong") -> Path:
     """Of problems with so many right answers of eight."""
     asked = [problem(f"p{i}") for i in range(len(right))]
     given = [
-        (rollout(each.id, s, f"{s}."), "correct" if s < c else "wrong")
+        (rollout(each.id, s, f"{s}."), "correct" if s < c else other)
         for each, c in zip(asked, right, strict=True)
         for s in range(8)
     ]
@@ -238,6 +238,15 @@ def test_what_counts_as_a_gain(
     done = rounds("gained", *evals)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
+
+
+def test_an_eval_without_a_figure_is_no_gain(tmp_path: Path) -> None:
+    evals = [an_eval(tmp_path / "a", [2]), an_eval(tmp_path / "b", [0], other="error")]
+    for given in (evals, evals[::-1]):
+        done = rounds("gained", *given)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "pass@1 can't be said: a problem has 0 samples without an error" in done.stderr
+        assert f"Try: llmpipe show {evals[1]}" in done.stderr  # not the same metric again
 
 
 def test_evals_that_are_not_there_are_said_in_one_line(tmp_path: Path) -> None:

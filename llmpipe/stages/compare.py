@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,10 +125,12 @@ def run(config: Config, sides: Sequence[Sequence[Path]]) -> Comparison:
     }
     for name, some in rows.items():
         if name in config.metrics and any(row.metric["value"] is None for row in some):
-            most = min(int(each.n.min()) for each in counts)
+            most, i = min((int(each.n.min()), i) for i, each in enumerate(counts))
             raise UserError(
                 f"{name} can't be said: a problem has {most} samples without an error",
-                f"--metric pass@{max(1, most)}",
+                f"--metric pass@{most}"
+                if most
+                else f"llmpipe show {shlex.quote(str(sides[i][0]))}",
             )
     return Comparison(
         sides=[name for name, _ in loaded],

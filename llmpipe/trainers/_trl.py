@@ -46,8 +46,9 @@ def _skip_untrained_on_cpus() -> None:
     It leaves them out on GPUs only, for the sake of devices that compile each number of tokens
     anew. Of a step of a small model on a CPU they take a quarter.
     """
-    original = utils._use_triton
-    utils._use_triton = lambda device: device.type == "cpu" or original(device)
+    original = getattr(utils, "_use_triton", None)
+    if original:  # it is TRL's own affair, and without it a step only takes longer
+        utils._use_triton = lambda device: device.type == "cpu" or original(device)
 
 
 _skip_untrained_on_cpus()
