@@ -216,21 +216,24 @@ keep_old=--no-keep-old # the set's own solutions, in round 1; those of earlier r
 [ "$SOLUTIONS" = own ] || keep_old=--keep-old
 for ((round = 1; round <= ROUNDS; round++)); do
     here=$OUT/round-$round base=$([ "$FROM" = last ] && echo "$last" || echo "$first")
+    # Answers that failed, or that no judge could read, are told of and are not selected.
     run rollout "$problems" -o "$here/rollouts" --model "$last" "${answers[@]}" "${examples[@]}" \
-        --seed "$round" &&
-        run verify "$here/rollouts" -o "$here/verdicts" --extract boxed &&
-        run select "$here/verdicts" -o "$here/selected" --replace "$keep_old" &&
+        --seed "$round" || true
+    run verify "$here/rollouts" -o "$here/verdicts" --extract boxed || true
+    run select "$here/verdicts" -o "$here/selected" --replace "$keep_old" &&
         learn "$here/selected" "$base" "$here" || break
     score "$here/model" "round-$round"
     unless_over "$BIN/python" pipelines/rounds.py gained "${evals[@]: -2}" || [ "$STOP" = no ] || break
     last=$here/model problems=$here/selected keep_old=--keep-old examples=()
 done
 
-# All rounds in one report, with their differences to the first line.
+# All rounds in one report, with their differences to the first line. Where errors leave too few answers
+# for one of the two figures, those are shown that can be said.
 report() {
     [ $# -gt 2 ] || return 0
     echo
-    "$BIN/llmpipe" compare "${@:2}" --metric pass@1 --metric "pass@${K##*,}" -o "$1"
+    "$BIN/llmpipe" compare "${@:2}" --metric pass@1 --metric "pass@${K##*,}" -o "$1" ||
+        "$BIN/llmpipe" compare "${@:2}" -o "$1"
 }
 report "$OUT/report" "${evals[@]}"
 [ "$TASK" = maze ] || report "$OUT/report-last-number" "${evals[@]/%/-last-number}"

@@ -35,8 +35,19 @@ class KilledRollout:
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         log = self.out.with_name("log")
+        environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
         with log.open("a") as f:
-            return subprocess.Popen([*self._command, *options], stderr=f, text=True)
+            return subprocess.Popen(
+                [*self._command, *options], stderr=f, text=True, env=environment
+            )
+
+    def wait(self, process: subprocess.Popen[str]) -> int:
+        """Its exit code; where it hangs, what it said and where each of its threads is."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=300)
+        process.send_signal(signal.SIGABRT)
+        process.wait()
+        raise AssertionError(self.said())
 
     def kill(
         self, process: subprocess.Popen[str], when: Callable[[], bool], delay: float = 0.0
@@ -69,8 +80,7 @@ class KilledRollout:
         return False
 
     def finish(self, *options: str) -> None:
-        code = self.start(*options).wait(timeout=300)
-        assert code == 0, self.said()
+        assert self.wait(self.start(*options)) == 0, self.said()
         self.check()
 
     def said(self) -> str:

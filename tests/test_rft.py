@@ -204,7 +204,9 @@ def test_settings_that_mean_nothing_are_refused(setting: str, said: str, tmp_pat
     assert not [*tmp_path.iterdir()]
 
 
-def an_eval(out: Path, right: Sequence[int], *, other: str = "wrong") -> Path:
+def an_eval(
+    out: Path, right: Sequence[int], *, other: str = "wrong", k: tuple[int, ...] = (1, 8)
+) -> Path:
     """Of problems with so many right answers of eight."""
     asked = [problem(f"p{i}") for i in range(len(right))]
     given = [
@@ -213,7 +215,7 @@ def an_eval(out: Path, right: Sequence[int], *, other: str = "wrong") -> Path:
         for s in range(8)
     ]
     verdicts = verdicts_of(out.with_name(f"of-{out.name}"), given, problems=asked)
-    score.run(score.Config(k=(1, 8)), verdicts, out, Mode())
+    score.run(score.Config(k=k), verdicts, out, Mode())
     return out
 
 
@@ -222,6 +224,7 @@ def rounds(command: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(script, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.parametrize("k", [(1, 8), (8,)], ids=str)
 @pytest.mark.parametrize(
     ("before", "after", "code", "said"),
     [
@@ -232,9 +235,14 @@ def rounds(command: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_what_counts_as_a_gain(
-    before: Sequence[int], after: Sequence[int], code: int, said: str, tmp_path: Path
+    before: Sequence[int],
+    after: Sequence[int],
+    code: int,
+    said: str,
+    k: tuple[int, ...],
+    tmp_path: Path,
 ) -> None:
-    evals = [an_eval(tmp_path / "a", before), an_eval(tmp_path / "b", after)]
+    evals = [an_eval(tmp_path / "a", before, k=k), an_eval(tmp_path / "b", after, k=k)]
     done = rounds("gained", *evals)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
@@ -244,9 +252,21 @@ def test_an_eval_without_a_figure_is_no_gain(tmp_path: Path) -> None:
     evals = [an_eval(tmp_path / "a", [2]), an_eval(tmp_path / "b", [0], other="error")]
     for given in (evals, evals[::-1]):
         done = rounds("gained", *given)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "pass@1 can't be said: a problem has 0 samples without an error" in done.stderr
-        assert f"Try: llmpipe show {evals[1]}" in done.stderr  # not the same metric again
+        assert (done.returncode, done.stdout) == (3, "")
+        said = "pass@1 can't be said, as all answers to a held-out problem are errors: no gain for"
+        assert f"{given[1].name} to {given[0].name}: {said}" in done.stderr
+
+
+@pytest.mark.slow
+def test_held_out_problems_that_cannot_be_answered_leave_a_report(tmp_path: Path) -> None:
+    """The larger mazes are too long for the model."""
+    out, tiny = tmp_path / "out", make_tiny_model(tmp_path / "tiny")
+    sample = "--engine-arg p_correct=0.7 --engine-arg context=93"
+    said = finish(start(out, tiny, ROUNDS="1", SIZES="3 10", SAMPLE=sample))
+    assert "Attention: 24 of 48 samples failed" in said  # those of the larger mazes to train on
+    assert "round-1 to round-0: pass@1 can't be said" in said
+    assert (out / "report/report.html").is_file()
+    assert f"The report: {out}/report/report.html" in (out / "rounds.txt").read_text()
 
 
 def test_evals_that_are_not_there_are_said_in_one_line(tmp_path: Path) -> None:

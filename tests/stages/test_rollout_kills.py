@@ -109,7 +109,7 @@ def test_what_the_main_process_started(
         while left and run.kill_child(process, kind, draw):
             left -= 1
             kills -= 1
-        assert process.wait(timeout=300) == 0, run.said()
+        assert run.wait(process) == 0, run.said()
         run.check()
         assert run.complete(problems, n)
 
