@@ -232,14 +232,16 @@ done
 report() {
     [ $# -gt 2 ] || return 0
     echo
-    "$BIN/llmpipe" compare "${@:2}" --metric pass@1 --metric "pass@${K##*,}" -o "$1" ||
+    if ! "$BIN/llmpipe" compare "${@:2}" --metric pass@1 --metric "pass@${K##*,}" -o "$1"; then
+        echo "What can be said of these rounds:"
         "$BIN/llmpipe" compare "${@:2}" -o "$1"
+    fi
 }
 report "$OUT/report" "${evals[@]}"
 [ "$TASK" = maze ] || report "$OUT/report-last-number" "${evals[@]/%/-last-number}"
 echo
 {
     "$BIN/python" pipelines/rounds.py table "$OUT" "${evals[@]}"
-    [ ! -d "$OUT/report" ] || echo "The report: $OUT/report/report.html"
+    echo "The report: $([ -d "$OUT/report" ] && echo "$OUT/report" || echo "${evals[-1]}")/report.html"
 } | tee "$OUT/rounds.txt"
 [ "${evals[-1]}" != "$OUT/evals/round-0" ] || exit 3 # no round had anything to train on

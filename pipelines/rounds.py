@@ -32,13 +32,12 @@ def gained(before: Path, after: Path) -> tuple[bool, str]:
     if not rows or not (found := rows[1].difference):
         said = "pass@1 can't be said, as all answers to a held-out problem are errors"
         return False, f"{after.name} to {before.name}: {said}: no gain for sure"
-    rose = found.low > 0
+    what = "a gain" if found.low > 0 else "a loss" if found.high < 0 else "no gain for sure"
     said = (
         f"{after.name} to {before.name}: pass@1 {_points(found.value)} points, 95 % interval of "
-        f"the difference {_points(found.low)} to {_points(found.high)}: "
-        f"{'a gain' if rose else 'no gain for sure'}"
+        f"the difference {_points(found.low)} to {_points(found.high)}: {what}"
     )
-    return rose, said
+    return found.low > 0, said
 
 
 def table(out: Path, evals: Sequence[Path]) -> Iterator[str]:
@@ -49,14 +48,15 @@ def table(out: Path, evals: Sequence[Path]) -> Iterator[str]:
     if all(path.is_dir() for path in others):
         columns["by the last number"] = [_results(path) for path in others]
     metrics = [name for name in results[0]["metrics"] if name.startswith("pass@")]
-    rows = [["", *(f"{name} {how}" for how in columns for name in metrics), "cut off"]]
+    rows = [["", *(f"{name} {how}" for how in columns for name in metrics), "cut off", "errors"]]
     for i, path in enumerate(evals):
         figures = [
             _metric(each[i]["metrics"][name]) for each in columns.values() for name in metrics
         ]
-        rows.append([path.name, *figures, f"{results[i]['rates']['truncated']:.1%}"])
+        shares = [f"{results[i]['rates'][name]:.1%}" for name in ("truncated", "error")]
+        rows.append([path.name, *figures, *shares])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield f"{results[0]['problems']} held-out problems, {results[0]['n']} answers to each."
+    yield f"{results[0]['problems']} held-out problems, {_answers(results)} answers to each."
     yield "In percent, with 95 % intervals for new problems of this kind:"
     yield ""
     for row in rows:
@@ -90,6 +90,16 @@ def _trained_on(folder: Path, tested: set[str]) -> str:
         f"{folder / 'clean'}: of {read} problems to train on, dedupe dropped {hits} as held out "
         f"(the same, or part of one); of the {len(ids)} left, {len(ids & tested)} are held out"
     )
+
+
+def _answers(results: Sequence[Mapping[str, Any]]) -> str:
+    """Of a problem, without those that are errors."""
+    counts = [each["n"] for each in results]
+    least, most = (
+        end(each[name] if isinstance(each, dict) else each for each in counts)
+        for end, name in ((min, "min"), (max, "max"))
+    )
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _points(share: float) -> str:

@@ -230,6 +230,7 @@ def rounds(command: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     [
         ([2] * 20, [4] * 20, 0, "+25.0 points"),
         ([4] * 20, [2] * 20, 3, "-25.0 points"),
+        ([8] * 20, [0] * 20, 3, ": a loss"),
         # Six of eight problems won, and yet it may be chance.
         ([4] * 8, [5, 5, 5, 5, 5, 5, 4, 0], 3, "+3.1 points"),
     ],
@@ -265,6 +266,7 @@ def test_held_out_problems_that_cannot_be_answered_leave_a_report(tmp_path: Path
     said = finish(start(out, tiny, ROUNDS="1", SIZES="3 10", SAMPLE=sample))
     assert "Attention: 24 of 48 samples failed" in said  # those of the larger mazes to train on
     assert "round-1 to round-0: pass@1 can't be said" in said
+    assert "What can be said of these rounds:" in said
     assert (out / "report/report.html").is_file()
     assert f"The report: {out}/report/report.html" in (out / "rounds.txt").read_text()
 
@@ -300,3 +302,15 @@ def test_rounds_in_a_table(tmp_path: Path) -> None:
     assert lines == [["12.5", "100.0", "25.0", "100.0"], ["50.0", "100.0", "75.0", "100.0"]]
     assert "of 3 problems to train on, dedupe dropped 2 as held out" in done.stdout
     assert "of the 1 left, 0 are held out" in done.stdout
+    assert "20 held-out problems, 8 answers to each." in done.stdout
+
+
+def test_errors_are_in_the_table(tmp_path: Path) -> None:
+    evals = [an_eval(tmp_path / "a", [4, 4]), an_eval(tmp_path / "b", [8, 0], other="error")]
+    done = rounds("table", tmp_path, *evals)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 held-out problems, 0 to 8 answers to each."
+    assert lines[3].endswith("cut off  errors")
+    assert lines[4].split()[-2:] == ["0.0%", "0.0%"]
+    assert lines[5].split() == ["b", "-", "-", "0.0%", "50.0%"]
