@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llmpipe.algo.results import samples_in_words
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import ProblemScore
@@ -56,7 +57,8 @@ def table(out: Path, evals: Sequence[Path]) -> Iterator[str]:
         shares = [f"{results[i]['rates'][name]:.1%}" for name in ("truncated", "error")]
         rows.append([path.name, *figures, *shares])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield f"{results[0]['problems']} held-out problems, {_answers(results)} answers to each."
+    answers = " or ".join(dict.fromkeys(samples_in_words(each["n"]) for each in results))
+    yield f"{results[0]['problems']} held-out problems, {answers} answers to each."
     yield "In percent, with 95 % intervals for new problems of this kind:"
     yield ""
     for row in rows:
@@ -90,16 +92,6 @@ def _trained_on(folder: Path, tested: set[str]) -> str:
         f"{folder / 'clean'}: of {read} problems to train on, dedupe dropped {hits} as held out "
         f"(the same, or part of one); of the {len(ids)} left, {len(ids & tested)} are held out"
     )
-
-
-def _answers(results: Sequence[Mapping[str, Any]]) -> str:
-    """Of a problem, without those that are errors."""
-    counts = [each["n"] for each in results]
-    least, most = (
-        end(each[name] if isinstance(each, dict) else each for each in counts)
-        for end, name in ((min, "min"), (max, "max"))
-    )
-    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _points(share: float) -> str:

@@ -310,7 +310,7 @@ def test_errors_are_in_the_table(tmp_path: Path) -> None:
     done = rounds("table", tmp_path, *evals)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "2 held-out problems, 0 to 8 answers to each."
+    assert lines[0] == "2 held-out problems, 8 or 0 to 8 answers to each."
     assert lines[3].endswith("cut off  errors")
     assert lines[4].split()[-2:] == ["0.0%", "0.0%"]
     assert lines[5].split() == ["b", "-", "-", "0.0%", "50.0%"]

@@ -46,6 +46,11 @@ _KEYS: Mapping[str, Key] = {
 }
 
 
+def samples_in_words(n: int | Mapping[str, int]) -> str:
+    """How many samples a problem has, as `results` has it under ``n``."""
+    return str(n) if isinstance(n, int) else f"{n['min']} to {n['max']}"
+
+
 def results(scores: Sequence[ProblemScore], k: Sequence[int], *, greedy: bool) -> dict[str, Any]:
     """All but how long the answers are, and the settings.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from llmpipe.algo.results import LENGTHS, RESULTS
+from llmpipe.algo.results import LENGTHS, RESULTS, samples_in_words
 
 if TYPE_CHECKING:
     from llmpipe.stages.compare import Comparison, Row
@@ -39,7 +39,7 @@ def say_table(evals: Sequence[Path]) -> None:
     for name, each in read.items():
         values = [_value(each["metrics"].get(m, {}).get("value")) for m in metrics]
         cut = _percent(each["rates"]["truncated"])
-        rows.append([name, str(each["problems"]), _count(each["n"]), *values, cut])
+        rows.append([name, str(each["problems"]), samples_in_words(each["n"]), *values, cut])
     _columns(rows)
 
 
@@ -52,7 +52,7 @@ def say_comparison(found: Comparison) -> None:
         head = ["", "n", "value", "new problems", "these again", "difference", "new problems"]
         table = [[*head, "these again", "won:lost", "sign test", "bootstrap"]]
         for side, n, row in zip(found.sides, found.n, rows, strict=True):
-            table.append([f"  {side}", _count(n), *_side(row)])
+            table.append([f"  {side}", samples_in_words(n), *_side(row)])
         _columns(table)
         for side, row in zip(found.sides, rows, strict=True):
             if row.runs:
@@ -133,8 +133,6 @@ def _lengths(lengths: Mapping[str, Any] | None) -> str:
 
 def _samples(results: Mapping[str, Any]) -> str:
     errors = results["errors"]
-    return _count(results["n"]) + (f" ({errors} with status error left out)" if errors else "")
-
-
-def _count(n: int | Mapping[str, int]) -> str:
-    return str(n) if isinstance(n, int) else f"{n['min']} to {n['max']}"
+    return samples_in_words(results["n"]) + (
+        f" ({errors} with status error left out)" if errors else ""
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llmpipe.algo.results import RESULTS
+from llmpipe.algo.results import RESULTS, samples_in_words
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.local_folder import Download
@@ -61,8 +61,7 @@ class Run:
     @property
     def samples(self) -> str:
         """How many a problem has."""
-        n = self.results["n"]
-        return str(n) if isinstance(n, int) else f"{n['min']} to {n['max']}"
+        return samples_in_words(self.results["n"])
 
 
 def load(paths: Sequence[Path]) -> list[Run]:

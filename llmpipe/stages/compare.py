@@ -23,7 +23,7 @@ from llmpipe.algo.majority import Ballot
 from llmpipe.algo.metrics import Counts, Metric, Terms, majority_terms, terms, undefined
 from llmpipe.algo.paired import Difference, difference
 from llmpipe.algo.passk import AVERAGE, COVERAGE, Figure, pass_at, pass_hat
-from llmpipe.algo.results import RESULTS, ballot
+from llmpipe.algo.results import RESULTS, ballot, samples_in_words
 from llmpipe.core.artifact import Artifact
 from llmpipe.core.errors import UserError
 from llmpipe.core.records import ProblemScore
@@ -247,7 +247,7 @@ def _warnings(sides: Sequence[Side], shared: Sequence[str]) -> list[str]:
         if len(run.scores) > len(shared):
             left = len(run.scores) - len(shared)
             found.append(f"{run.path} has {left} problems that not all have: they are left out")
-    samples = [json.dumps(run.results["n"]) for run in runs]
+    samples = [samples_in_words(run.results["n"]) for run in runs]
     if len(set(samples)) > 1:
         found.append(f"n differs: {', '.join(dict.fromkeys(samples))}")
     same_ids = all(run.scores.keys() == runs[0].scores.keys() for run in runs)

@@ -103,6 +103,15 @@ def test_what_else_differs_is_said(
     assert run(Config(metrics=("pass@1",)), [[first], [second]]).warnings == [warning]
 
 
+def test_a_number_of_samples_that_varies_is_said_in_words(tmp_path: Path) -> None:
+    evals = [an_eval(tmp_path / name, RIGHT) for name in ("a", "b")]
+    results = json.loads((evals[1] / "results.json").read_text())
+    results["n"] = {"min": 0, "max": 4}
+    (evals[1] / "results.json").write_text(json.dumps(results))
+    found = run(Config(metrics=("avg@n",)), [[path] for path in evals])
+    assert "n differs: 4, 0 to 4" in found.warnings
+
+
 def test_only_problems_that_all_have_are_compared(tmp_path: Path) -> None:
     first = an_eval(tmp_path / "a", RIGHT)
     second = an_eval(tmp_path / "b", {"q": 2, "s": 4}, problem_set="2")
